@@ -45,7 +45,7 @@ export function App(): ReactNode {
   return (
     <div className="app">
       <a className="skip" href="#content">
-        {texts.skip}
+        Skip to the content
       </a>
       <Header />
       <main id="content" tabIndex={-1}>
@@ -56,7 +56,7 @@ export function App(): ReactNode {
                 <Route key={name} path={path === "/" ? path : `${path}/*?`} component={Component} />
               ))}
               <Route>
-                <Notice title={texts.notFound}>{texts.notFoundHint}</Notice>
+                <Notice title="There is no such page">It may have moved. All pages are in the navigation.</Notice>
               </Route>
             </Switch>
           </Suspense>
@@ -83,11 +83,11 @@ function Header(): ReactNode {
           aria-controls="navigation"
           onClick={() => setOpen(!isOpen)}
         >
-          {texts.menu}
+          Menu
         </button>
       </div>
       <div id="navigation" className="app-menu">
-        <nav aria-label={texts.navigation}>
+        <nav aria-label="Pages">
           <ul className="plain-list">
             {pages
               .filter(({ permission }) => can(permission))
@@ -121,7 +121,7 @@ function LiveSign(): ReactNode {
   }
   return (
     <output className="live-sign" data-live={isLive}>
-      {isLive ? texts.live : texts.notLive}
+      {isLive ? "Live" : "Not live: reconnecting"}
     </output>
   );
 }
@@ -131,14 +131,14 @@ function Account(): ReactNode {
   const { data: login } = useQuery(AuthService.method.getLogin, {}, { enabled: username === "" });
   return (
     <div className="account">
-      <a href={docsUrl}>{texts.apiReference}</a>
+      <a href={docsUrl}>API reference</a>
       {username === "" ? (
         // Without authentication there is nothing to sign in to.
         login !== undefined && login.type !== "" && <a href={signInUrl()}>{texts.signIn}</a>
       ) : (
         <>
           <span>{texts.signedInAs(username)}</span>
-          <a href={signOutUrl}>{texts.signOut}</a>
+          <a href={signOutUrl}>Sign out</a>
         </>
       )}
     </div>
@@ -158,10 +158,10 @@ class ErrorBoundary extends Component<{ readonly children: ReactNode }, { readon
       return this.props.children;
     }
     return (
-      <Notice title={texts.failed}>
+      <Notice title="This page has failed">
         <p>{messageOf(error)}</p>
         <button type="button" onClick={() => location.reload()}>
-          {texts.reload}
+          Load it again
         </button>
       </Notice>
     );

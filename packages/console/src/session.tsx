@@ -28,7 +28,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
   );
   if (isUnauthenticated(error)) {
     return (
-      <Notice title={texts.signedOut}>
+      <Notice title="You are not signed in">
         <a className="button primary" href={signInUrl()}>
           {texts.signIn}
         </a>
@@ -41,7 +41,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
   return isPending ? (
     <Loading />
   ) : (
-    <Notice title={texts.unreachable}>
+    <Notice title="The service can't be reached">
       <Problem error={error} onRetry={() => void refetch()} />
     </Notice>
   );

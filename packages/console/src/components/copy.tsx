@@ -3,7 +3,7 @@ import { texts } from "../texts/app.ts";
 
 export function CopyButton({
   text,
-  label = texts.copy,
+  label = "Copy",
 }: {
   readonly text: string | (() => string);
   readonly label?: string;
@@ -24,7 +24,9 @@ export function CopyButton({
         {state === "copied" ? texts.copied : label}
       </button>
       <output className="visually-hidden">{state === "copied" ? texts.copied : ""}</output>
-      {state === "failed" ? <span role="alert">{texts.copyFailed}</span> : null}
+      {state === "failed" ? (
+        <span role="alert">The browser does not permit it: select the text, and copy it.</span>
+      ) : null}
     </>
   );
 }

@@ -7,14 +7,14 @@ const { outcomes: words } = revisionTexts;
 export type Tone = "good" | "bad" | "warn" | "info" | "neutral";
 
 const states: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
-  [RuntimeState.STARTING]: [texts.states.starting, "info"],
-  [RuntimeState.RUNNING]: [texts.states.running, "good"],
-  [RuntimeState.FAILED]: [texts.states.failed, "bad"],
-  [RuntimeState.RESTARTING]: [texts.states.restarting, "bad"],
-  [RuntimeState.SAFE]: [texts.states.safe, "bad"],
-  [RuntimeState.STOPPED]: [texts.states.stopped, "warn"],
-  [RuntimeState.STANDBY]: [texts.states.standby, "neutral"],
-  [RuntimeState.DISABLED]: [texts.states.disabled, "neutral"],
+  [RuntimeState.STARTING]: ["starting", "info"],
+  [RuntimeState.RUNNING]: ["running", "good"],
+  [RuntimeState.FAILED]: ["failed", "bad"],
+  [RuntimeState.RESTARTING]: ["restarting", "bad"],
+  [RuntimeState.SAFE]: ["safe mode", "bad"],
+  [RuntimeState.STOPPED]: ["stopped", "warn"],
+  [RuntimeState.STANDBY]: ["standby", "neutral"],
+  [RuntimeState.DISABLED]: ["runs no flows", "neutral"],
 };
 
 export function describeState(state: RuntimeState): readonly [word: string, tone: Tone] {
@@ -22,11 +22,11 @@ export function describeState(state: RuntimeState): readonly [word: string, tone
 }
 
 const healthStates: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
-  [HealthState.STARTING]: [texts.health.starting, "info"],
-  [HealthState.HEALTHY]: [texts.health.healthy, "good"],
-  [HealthState.DEGRADED]: [texts.health.degraded, "warn"],
-  [HealthState.FAILED]: [texts.health.failed, "bad"],
-  [HealthState.STOPPED]: [texts.health.stopped, "warn"],
+  [HealthState.STARTING]: ["starting", "info"],
+  [HealthState.HEALTHY]: ["healthy", "good"],
+  [HealthState.DEGRADED]: ["degraded", "warn"],
+  [HealthState.FAILED]: ["failed", "bad"],
+  [HealthState.STOPPED]: ["stopped", "warn"],
 };
 
 export function describeHealth(state: HealthState): readonly [word: string, tone: Tone] {

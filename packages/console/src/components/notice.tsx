@@ -21,7 +21,7 @@ export function Problem({ error, onRetry }: { readonly error: unknown; readonly 
       <p>{messageOf(error)}</p>
       {onRetry === undefined ? null : (
         <button type="button" onClick={onRetry}>
-          {texts.retry}
+          Try again
         </button>
       )}
     </div>

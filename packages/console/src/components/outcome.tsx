@@ -26,17 +26,17 @@ export function useDeployments(): Deployments {
 }
 
 const sentences: Readonly<Record<number, string>> = {
-  [DeploymentOutcome.RUNNING]: texts.outcomes.running,
-  [DeploymentOutcome.DEGRADED]: texts.outcomes.degraded,
-  [DeploymentOutcome.FAILED]: texts.outcomes.failed,
-  [DeploymentOutcome.UNDONE]: texts.outcomes.undone,
-  [DeploymentOutcome.REPLACED]: texts.outcomes.replaced,
-  [DeploymentOutcome.STOPPED]: texts.outcomes.stopped,
+  [DeploymentOutcome.RUNNING]: "Its flows are running",
+  [DeploymentOutcome.DEGRADED]: "Its flows run, but nodes have errors",
+  [DeploymentOutcome.FAILED]: "Its flows do not run",
+  [DeploymentOutcome.UNDONE]: "Its flows did not run, and were undone",
+  [DeploymentOutcome.REPLACED]: "A newer deployment has replaced it",
+  [DeploymentOutcome.STOPPED]: "The flows are stopped",
 };
 
 export function OutcomeSentence({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
   const [, tone] = describeOutcome(outcome);
-  return <Sign tone={tone}>{sentences[outcome] ?? texts.outcomes.pending}</Sign>;
+  return <Sign tone={tone}>{sentences[outcome] ?? "It is not known yet whether its flows run"}</Sign>;
 }
 
 export function Outcome({
@@ -57,10 +57,10 @@ export function Outcome({
     <div className="outcome stack">
       <output className="outcome-title">
         <span>
-          {texts.deployed} <RevisionLink rev={deployedRev} />
+          Deployed revision <RevisionLink rev={deployedRev} />
           {mergedRev === "" ? null : (
             <>
-              , {texts.mergedWith} <RevisionLink rev={mergedRev} />
+              , {"merged with"} <RevisionLink rev={mergedRev} />
             </>
           )}
           .
@@ -69,7 +69,7 @@ export function Outcome({
       </output>
       {reason === "" ? null : (
         <p>
-          {texts.reason}: {visibleText(reason)}
+          {"Reason"}: {visibleText(reason)}
         </p>
       )}
       {missingTypes.length === 0 ? null : (
@@ -79,7 +79,7 @@ export function Outcome({
       )}
       {undoneRev === "" ? null : (
         <p>
-          {texts.undoneBy} <RevisionLink rev={rev} />.
+          The previous flows were deployed again, as revision <RevisionLink rev={rev} />.
         </p>
       )}
       <FailingNodes nodes={failing} />
@@ -143,7 +143,7 @@ const changeWords: Readonly<Record<number, string>> = {
 
 const changeColumns: readonly Column<ConcurrentChange>[] = [
   {
-    title: texts.node,
+    title: "Node",
     cell: ({ nodeId, type, name }) => (
       <>
         {visibleText(type)} {name === "" ? null : <bdi>{visibleText(name)} </bdi>}
@@ -151,10 +151,10 @@ const changeColumns: readonly Column<ConcurrentChange>[] = [
       </>
     ),
   },
-  { title: texts.yours, cell: ({ yours }) => changeWords[yours] ?? texts.unchanged },
-  { title: texts.theirs, cell: ({ theirs }) => changeWords[theirs] ?? texts.unchanged },
+  { title: "By you", cell: ({ yours }) => changeWords[yours] ?? texts.unchanged },
+  { title: "By others", cell: ({ theirs }) => changeWords[theirs] ?? texts.unchanged },
   {
-    title: texts.conflict,
+    title: "Conflict",
     cell: ({ conflict }) => (conflict === "" ? null : <span className="conflict">{visibleText(conflict)}</span>),
   },
 ];

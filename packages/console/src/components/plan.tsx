@@ -34,7 +34,7 @@ export function Plan({
 }): ReactNode {
   return (
     <>
-      <section className="plan-effect stack" aria-label={texts.effect}>
+      <section className="plan-effect stack" aria-label="Effect">
         <Harm plan={plan} modules={modules} />
         <Restarts nodes={plan.nodes} />
         {type === undefined ? null : (
@@ -47,14 +47,14 @@ export function Plan({
         )}
         <Modules required={plan.modules} modules={modules} />
         <Warnings
-          title={texts.warnings}
+          title="Probably not intended:"
           tone="warn"
           warnings={plan.warnings.filter((each) => !isLoss(each) && !each.existing)}
         />
         <ExistingWarnings warnings={plan.warnings.filter(({ existing }) => existing)} />
       </section>
       <section className="stack">
-        <h2>{texts.changes}</h2>
+        <h2>Changes</h2>
         {plan.diff === undefined ? null : <DiffFlows diff={plan.diff} nodes={nodes} />}
       </section>
     </>
@@ -84,12 +84,10 @@ export function Harm({
           </ul>
         </div>
       )}
-      <Warnings title={texts.lostCredentials} tone="bad" warnings={plan.warnings.filter(isLoss)} />
+      <Warnings title="Credentials are lost:" tone="bad" warnings={plan.warnings.filter(isLoss)} />
       {plan.activeOutcome === DeploymentOutcome.FAILED ? (
         <div className="plan-note" data-tone="warn">
-          <p>
-            {texts.activeFails} {visibleText(plan.activeOutcomeMessage)}
-          </p>
+          <p>The active flows do not run: {visibleText(plan.activeOutcomeMessage)}</p>
         </div>
       ) : null}
     </>
@@ -103,12 +101,22 @@ export function Losses({ type, nodes, modules, diff }: Parameters<typeof lossesO
   );
   return (
     <div className="plan-note" data-tone={losesProcess ? "warn" : "info"}>
-      <p>{texts.lost}</p>
+      <p>What is lost:</p>
       <ul>
-        {losesProcess ? <li>{texts.losses.process}</li> : null}
-        {losesMessages ? <li>{texts.losses.messages}</li> : null}
+        {losesProcess ? (
+          <li>
+            The flows start in a new process, unless the service is configured otherwise: context in memory, and
+            messages that nodes hold, are gone.
+          </li>
+        ) : null}
+        {losesMessages ? (
+          <li>
+            Nodes that restart lose the messages that they hold, their timers and their connections. Context in memory
+            stays.
+          </li>
+        ) : null}
         {removed > 0 ? <li>{texts.losses.removed(removed)}</li> : null}
-        {losesProcess || losesMessages || removed > 0 ? null : <li>{texts.losses.nothing}</li>}
+        {losesProcess || losesMessages || removed > 0 ? null : <li>Nothing: no node restarts.</li>}
       </ul>
     </div>
   );
@@ -186,12 +194,12 @@ function Restarts({ nodes }: { readonly nodes: readonly PlannedNode[] }): ReactN
     [nodes],
   );
   if (nodes.length === 0) {
-    return <p>{texts.nothingRestarts}</p>;
+    return <p>No node is stopped or started.</p>;
   }
   return (
     <details>
       <summary>{texts.restarts(stop, start, restart)}</summary>
-      <ul className="plan-nodes" aria-label={texts.whichNodes}>
+      <ul className="plan-nodes" aria-label="Which nodes">
         {nodes.slice(0, maxNodes).map(({ id, type, name = "", instances, action }) => (
           <li key={[...instances, id].join("/")}>
             <span className="muted">{texts.actions[actions[action] ?? "restart"]}</span>{" "}
@@ -215,7 +223,7 @@ function Modules({
   const shown = required.filter((each) => each.state !== ModuleState.PRESENT || isInstalled(each, modules));
   return shown.length === 0 ? null : (
     <div className="plan-note" data-tone={shown.every((each) => isInstalled(each, modules)) ? "info" : "bad"}>
-      <p>{texts.modules}</p>
+      <p>Modules</p>
       <ul>
         {shown.map((each) => (
           <li key={each.name}>
@@ -236,10 +244,10 @@ function describeModule({ state, installedVersion = "" }: RequiredModule, isInst
   const installed = visibleText(installedVersion);
   switch (state) {
     case ModuleState.MISSING:
-      return isInstalled ? texts.moduleStates.installs : texts.moduleStates.missing;
+      return isInstalled ? "is installed by this deployment" : "is not installed: no node starts";
     case ModuleState.UPGRADED:
       return isInstalled ? texts.moduleStates.replaces(installed) : texts.moduleStates.upgraded(installed);
     default:
-      return texts.moduleStates.present;
+      return "is installed";
   }
 }

@@ -26,7 +26,7 @@ export function RevisionAuthor({
 }): ReactNode {
   return (
     <span className="revision-author">
-      {user === "" ? <span className="muted">{texts.anonymous}</span> : <bdi>{visibleText(user)}</bdi>}
+      {user === "" ? <span className="muted">Not signed in</span> : <bdi>{visibleText(user)}</bdi>}
       {tokenName === "" ? null : <span className="muted"> {texts.byToken(visibleText(tokenName))}</span>}
       {approvedBy === "" ? null : <span className="muted"> {texts.approvedBy(visibleText(approvedBy))}</span>}
     </span>
@@ -34,12 +34,12 @@ export function RevisionAuthor({
 }
 
 const causes: Readonly<Record<number, string>> = {
-  [RevisionCause.DEPLOYMENT]: texts.causes.deployment,
-  [RevisionCause.MERGE]: texts.causes.merge,
-  [RevisionCause.FLOW]: texts.causes.flow,
-  [RevisionCause.RESTORE]: texts.causes.restore,
-  [RevisionCause.UNDO]: texts.causes.undo,
-  [RevisionCause.AUTOMATIC_UNDO]: texts.causes.automaticUndo,
+  [RevisionCause.DEPLOYMENT]: "Deployment",
+  [RevisionCause.MERGE]: "Merge",
+  [RevisionCause.FLOW]: "Change of a flow",
+  [RevisionCause.RESTORE]: "Restore",
+  [RevisionCause.UNDO]: "Undo",
+  [RevisionCause.AUTOMATIC_UNDO]: "Automatic undo",
 };
 
 export function RevisionCauseText({
@@ -47,12 +47,12 @@ export function RevisionCauseText({
 }: {
   readonly of: Pick<Revision, "cause" | "restoredRev">;
 }): ReactNode {
-  const word = causes[cause] ?? texts.causes.unknown;
+  const word = causes[cause] ?? "Unknown";
   return restoredRev === "" ? (
     word
   ) : (
     <>
-      {word}, {texts.back} <RevisionLink rev={restoredRev} />
+      {word}, {"back to"} <RevisionLink rev={restoredRev} />
     </>
   );
 }

@@ -75,7 +75,7 @@ export function LoadMore({
     <Problem error={error} onRetry={load} />
   ) : (
     <button type="button" className="load-more" aria-disabled={isFetchingNextPage} onClick={load}>
-      {isFetchingNextPage ? texts.loading : texts.loadMore}
+      {isFetchingNextPage ? texts.loading : "Load more"}
     </button>
   );
 }

@@ -99,13 +99,13 @@ export function FlowCanvas({
         <canvas ref={canvas} aria-hidden="true" />
       </div>
       <div className="flow-canvas-buttons">
-        <button type="button" aria-label={texts.zoomIn} onClick={() => view && zoomBy(view, 1.4)}>
+        <button type="button" aria-label="Zoom in" onClick={() => view && zoomBy(view, 1.4)}>
           +
         </button>
-        <button type="button" aria-label={texts.zoomOut} onClick={() => view && zoomBy(view, 1 / 1.4)}>
+        <button type="button" aria-label="Zoom out" onClick={() => view && zoomBy(view, 1 / 1.4)}>
           −
         </button>
-        <button type="button" aria-label={texts.fit} onClick={() => view?.fit()}>
+        <button type="button" aria-label="Show all" onClick={() => view?.fit()}>
           ⤢
         </button>
       </div>

@@ -29,13 +29,13 @@ export function FlowDiffView({
   const [layout, setLayout] = useState<Layout>("together");
   const container = drawn.find((each) => each.id === id) ?? drawn[0];
   if (container === undefined) {
-    return <p className="muted">{texts.noChanges}</p>;
+    return <p className="muted">Nothing is different here.</p>;
   }
   return (
     <div className="stack">
       <div className="filters">
         <label>
-          {texts.container}
+          Tab or subflow
           <select value={container.id} onChange={(event) => setId(event.target.value)}>
             {drawn.map((each) => (
               <option key={each.id} value={each.id}>
@@ -45,10 +45,10 @@ export function FlowDiffView({
           </select>
         </label>
         <label>
-          {texts.layout}
+          Layout
           <select value={layout} onChange={(event) => setLayout(event.target.value as Layout)}>
-            <option value="together">{texts.together}</option>
-            <option value="side-by-side">{texts.sideBySide}</option>
+            <option value="together">In one picture</option>
+            <option value="side-by-side">Side by side</option>
           </select>
         </label>
       </div>
@@ -104,7 +104,9 @@ function ContainerPictures({
     // The keys work wherever the focus is within it.
     // oxlint-disable-next-line jsx-a11y/no-static-element-interactions
     <div className="stack" onKeyDown={onKeyDown}>
-      <p className="muted">{texts.legend}</p>
+      <p className="muted">
+        Signs: + added, − removed, ~ changed, → moved. Wires: solid with + added, dashed with − removed.
+      </p>
       <div className="flow-diff-canvases stack" data-layout={layout}>
         {layout === "together" ? (
           <FlowCanvas drawing={pictures.together} name={name} {...canvas} />
@@ -123,10 +125,10 @@ function ContainerPictures({
       </div>
       <div className="actions">
         <button type="button" onClick={() => step(-1)} disabled={changes.length === 0}>
-          {texts.previous}
+          Previous change
         </button>
         <button type="button" onClick={() => step(1)} disabled={changes.length === 0}>
-          {texts.next}
+          Next change
         </button>
         <output className="muted">{current === -1 ? "" : texts.position(current + 1, changes.length)}</output>
       </div>
@@ -147,9 +149,9 @@ function ChangeList({
   return (
     <details className="flow-changes">
       <summary>
-        {texts.changes} <span className="muted">{texts.nodeCount(changes.length)}</span>
+        Changes <span className="muted">{texts.nodeCount(changes.length)}</span>
       </summary>
-      <p className="muted">{texts.nextHint}</p>
+      <p className="muted">Keys: n and p go to the next and the previous change.</p>
       <ol>
         {changes.map(({ id, name, type, kinds }) => (
           <li key={id}>

@@ -65,13 +65,13 @@ function Outline({
   return (
     <details className="flow-outline">
       <summary>
-        {texts.nodes} <span className="muted">{texts.nodeCount(entries.length)}</span>
+        Nodes <span className="muted">{texts.nodeCount(entries.length)}</span>
       </summary>
       <label>
-        {texts.filter}
+        Filter the nodes
         <input type="search" value={filter} onChange={(event) => setFilter(event.target.value)} />
       </label>
-      {found.length === 0 ? <p className="muted">{texts.noNodes}</p> : null}
+      {found.length === 0 ? <p className="muted">No node matches.</p> : null}
       <ul>
         {found.slice(0, maxEntries).map(({ node, name }) => (
           <li key={node.id}>
@@ -99,7 +99,7 @@ function Entry({
   const status = overlays.statuses.get(node.id);
   const notes = [
     node.type,
-    node.isDisabled ? texts.disabled : "",
+    node.isDisabled ? "disabled" : "",
     errors > 0 ? texts.errors(errors) : "",
     status?.text ?? status?.fill ?? "",
   ].filter((note) => note !== "" && note !== name);

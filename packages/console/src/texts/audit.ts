@@ -35,26 +35,11 @@ export const kindTexts: Readonly<Record<string, string>> = {
 };
 
 export const texts = {
-  title: "Audit",
-  intro:
-    "Who changed what, who signed in, and who was refused. Each entry has a hash over itself and the one before it.",
-  table: "Entries of the audit log, newest first",
   user: "User",
-  kind: "Kind",
-  allKinds: "All kinds",
-  since: "Since",
-  until: "Until",
-  time: "Time",
-  what: "What",
-  from: "From",
-  subject: "Subject",
   details: "Details",
   entry: (seq: number) => `Entry ${seq}`,
-  none: "There are no such entries.",
-  nobody: "not known",
   times: (count: number) => `${count} times`,
   byToken: (name: string) => `token ${name}`,
-  refresh: "Refresh",
 
   fields: {
     time: "Time",
@@ -72,27 +57,9 @@ export const texts = {
   },
 
   verify: "Verify",
-  verifyTitle: "Verify the audit log",
-  verifyHint:
-    "Checks the hash chain of all entries, and that the revisions which they record were neither changed nor removed.",
-  head: "Head of an earlier check",
-  headHint: "Optional. The log must still contain it: this finds a log that was replaced as a whole.",
-  verifying: "Verifying …",
-  intact: "The audit log is intact",
   checked: (entries: number, revisions: number) =>
     `${entries} ${entries === 1 ? "entry" : "entries"} and ${revisions} ${revisions === 1 ? "revision" : "revisions"} were checked.`,
-  noteHead: "Note this head in another place, to check against it later.",
-  broken: "The audit log did not pass the check",
-  brokenAt: "First inconsistency",
-  lastIntact: "Last intact entry",
-  noneIntact: "none",
-  brokenHint: "Entries after it prove nothing. Compare with an export that was made earlier, and with backups.",
 
-  export: "Export",
-  exportTitle: "Export the audit log",
-  exportHint: "All entries, oldest first, as lines of JSON (NDJSON), as GET /audit:export sends them.",
-  exportStart: "Download",
   exporting: (entries: number) => `${entries} entries …`,
   exported: (entries: number) => (entries === 1 ? "1 entry was exported." : `${entries} entries were exported.`),
-  done: "Done",
 } as const;

@@ -1,40 +1,11 @@
 type Meaning = { readonly title: string; readonly meaning: string };
 
 export const texts = {
-  title: "Settings",
-  intro: "The state of this service, and what you may do. Settings are changed in its configuration file.",
-
-  service: "Service",
-  runtime: "Flow runtime",
   replicas: "Replicas",
-  replicasHint: "The processes that use the same store. A replica that has not been seen for a while may have ended.",
   roles: "Roles",
-  rolesHint: "Sets of permissions, whose names the configuration can grant and tokens can be limited to.",
-  role: "Role",
-  self: "this one",
-  you: "You",
-  links: "API",
 
-  apiReference: "API reference",
-  apiReferenceHint: "All operations with their parameters and examples.",
-  openApi: "OpenAPI document",
-  openApiHint: "The description of the HTTP API, to generate clients from.",
-  metrics: "Metrics",
-  metricsHint:
-    "For Prometheus: GET /metrics, with an access token that has the permission metrics.read, or without one on the port metrics.port of the configuration.",
-
-  anonymous: "No one has to sign in",
-  anonymousHint: "adminAuth is not configured: every client that reaches the port may call every operation.",
   none: "none",
-  noPort: "not open",
-  permission: "Permission",
-  granted: "You have it",
   meaning: "What it permits",
-  yes: "yes",
-  no: "no",
-  onTabs: "on some tabs",
-  permissionsTable: "All permissions",
-  unknownPermission: "A permission that this page does not know.",
   unknownState: "A state that this page does not know.",
 } as const;
 

@@ -1,21 +1,6 @@
 export const texts = {
   states: {
-    starting: "starting",
-    running: "running",
-    failed: "failed",
-    restarting: "restarting",
-    safe: "safe mode",
-    stopped: "stopped",
-    standby: "standby",
-    disabled: "runs no flows",
     unknown: "unknown",
-  },
-  health: {
-    starting: "starting",
-    healthy: "healthy",
-    degraded: "degraded",
-    failed: "failed",
-    stopped: "stopped",
   },
   /** By the number of their kind. */
   conditions: {

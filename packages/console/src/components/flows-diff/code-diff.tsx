@@ -59,7 +59,7 @@ export function CodeDiff({
       <div ref={host} className="code-diff-host" />
       {isWhole || isCollapsed ? (
         <button type="button" className="plain" aria-pressed={isWhole} onClick={() => setWhole(!isWhole)}>
-          {isWhole ? texts.changedCode : texts.wholeCode}
+          {isWhole ? "Hide unchanged lines" : "Show unchanged lines"}
         </button>
       ) : null}
     </div>

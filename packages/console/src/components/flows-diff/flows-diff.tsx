@@ -27,7 +27,7 @@ export function DiffFlows({ diff, nodes }: { readonly diff: FlowsDiff; readonly 
   const rest = isWhole ? 0 : Math.max(0, added + removed + changed - maxNodes);
   const containers = useMemo(() => (rest === 0 ? diff.containers : takeNodes(diff, maxNodes)), [diff, rest]);
   if (diff.containers.length === 0) {
-    return <p className="muted">{texts.none}</p>;
+    return <p className="muted">Nothing changes.</p>;
   }
   return (
     <div ref={root} className="flows-diff">
@@ -35,10 +35,10 @@ export function DiffFlows({ diff, nodes }: { readonly diff: FlowsDiff; readonly 
         <span>{texts.summary(added, removed, changed, moved)}</span>
         <div className="actions">
           <button type="button" title={texts.keys} onClick={() => jump(-1)}>
-            {texts.previous}
+            Previous change
           </button>
           <button type="button" title={texts.keys} onClick={() => jump(1)}>
-            {texts.next}
+            Next change
           </button>
         </div>
       </div>
@@ -148,13 +148,13 @@ const changes: Readonly<Record<number, Change>> = {
 };
 
 const aspects: Readonly<Record<NodeAspect, string>> = {
-  [NodeAspect.POSITION]: texts.aspects.position,
-  [NodeAspect.ORDER]: texts.aspects.order,
-  [NodeAspect.CONTAINER]: texts.aspects.container,
-  [NodeAspect.GROUP]: texts.aspects.group,
-  [NodeAspect.WIRES]: texts.aspects.wires,
-  [NodeAspect.PROPERTIES]: texts.aspects.properties,
-  [NodeAspect.CREDENTIALS]: texts.aspects.credentials,
+  [NodeAspect.POSITION]: "moved",
+  [NodeAspect.ORDER]: "reordered",
+  [NodeAspect.CONTAINER]: "other tab or subflow",
+  [NodeAspect.GROUP]: "group",
+  [NodeAspect.WIRES]: "rewired",
+  [NodeAspect.PROPERTIES]: "properties",
+  [NodeAspect.CREDENTIALS]: "credentials",
   [NodeAspect.UNSPECIFIED]: "",
 };
 
@@ -201,13 +201,13 @@ function NodeChangeView({ node, nameOf }: { readonly node: NodeDiff; readonly na
 
 function Credentials({ names: { added, removed, changed } }: { readonly names: CredentialNames }): ReactNode {
   const list = [
-    ...added.map((name) => [name, texts.credentialAdded]),
-    ...removed.map((name) => [name, texts.credentialRemoved]),
-    ...changed.map((name) => [name, texts.credentialChanged]),
+    ...added.map((name) => [name, "set"]),
+    ...removed.map((name) => [name, "removed"]),
+    ...changed.map((name) => [name, "changed"]),
   ];
   return list.length === 0 ? null : (
     <div className="property-change">
-      <code className="property-path">{texts.credentials}</code>
+      <code className="property-path">credentials</code>
       <ul className="references">
         {list.map(([name = "", change]) => (
           <li key={name}>

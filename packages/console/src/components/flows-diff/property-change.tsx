@@ -31,7 +31,7 @@ function ValueChange({ before, after }: { readonly before: string | undefined; r
   const parts = before === undefined || after === undefined ? undefined : splitChange(before, after);
   const side = (whole: string | undefined, middle: string | undefined): ReactNode => {
     if (whole === undefined) {
-      return <span className="muted">{texts.absent}</span>;
+      return <span className="muted">none</span>;
     }
     // What is the same makes the rest easier to see, unless that is all.
     return parts === undefined || middle === undefined || parts.start.length + parts.end.length < 4 ? (
@@ -47,12 +47,12 @@ function ValueChange({ before, after }: { readonly before: string | undefined; r
   return (
     <span className="value-change">
       <del>
-        <span className="visually-hidden">{texts.before}: </span>
+        <span className="visually-hidden">{"Before"}: </span>
         {side(before, parts?.before)}
       </del>
       <span aria-hidden="true"> → </span>
       <ins>
-        <span className="visually-hidden">{texts.after}: </span>
+        <span className="visually-hidden">{"After"}: </span>
         {side(after, parts?.after)}
       </ins>
     </span>
@@ -65,7 +65,7 @@ function ReferenceChange({
   nameOf,
 }: Pick<Extract<PropertyView, { kind: "references" }>, "added" | "removed"> & { readonly nameOf: NameOf }): ReactNode {
   if (added.length === 0 && removed.length === 0) {
-    return <span className="muted">{texts.sameNodes}</span>;
+    return <span className="muted">the same nodes, in another order</span>;
   }
   return (
     <ul className="references">

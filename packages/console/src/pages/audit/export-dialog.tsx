@@ -11,7 +11,11 @@ import { writeExport } from "./export.ts";
 
 export function ExportAudit(): ReactNode {
   return (
-    <DialogButton label={texts.export} title={texts.exportTitle} description={texts.exportHint}>
+    <DialogButton
+      label="Export"
+      title="Export the audit log"
+      description="All entries, oldest first, as lines of JSON (NDJSON), as GET /audit:export sends them."
+    >
       {(close) => <Export onClose={close} />}
     </DialogButton>
   );
@@ -50,11 +54,11 @@ function Export({ onClose }: { readonly onClose: () => void }): ReactNode {
       <output>{describe(entries, isDone)}</output>
       <div className="dialog-actions">
         <button type="button" onClick={onClose}>
-          {isDone ? texts.done : appTexts.cancel}
+          {isDone ? "Done" : appTexts.cancel}
         </button>
         {isDone ? null : (
           <button type="button" className="primary" disabled={entries !== undefined} onClick={() => void run()}>
-            {texts.exportStart}
+            Download
           </button>
         )}
       </div>

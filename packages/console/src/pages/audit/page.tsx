@@ -31,18 +31,20 @@ export function AuditPage(): ReactNode {
   const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
   return (
     <Page
-      title={texts.title}
+      title="Audit"
       actions={
         <>
           <button type="button" onClick={() => void refresh()}>
-            {texts.refresh}
+            Refresh
           </button>
           <VerifyAudit />
           <ExportAudit />
         </>
       }
     >
-      <p className="muted">{texts.intro}</p>
+      <p className="muted">
+        Who changed what, who signed in, and who was refused. Each entry has a hash over itself and the one before it.
+      </p>
       <div className="filters">
         <TextFilter
           label={texts.user}
@@ -51,19 +53,25 @@ export function AuditPage(): ReactNode {
           onChange={(user) => setFilters({ user })}
         />
         <SelectFilter
-          label={texts.kind}
+          label="Kind"
           value={filters.kind}
-          all={texts.allKinds}
+          all="All kinds"
           options={kinds}
           onChange={(kind) => setFilters({ kind })}
         />
-        <TimeFilter label={texts.since} value={filters.since} onChange={(since) => setFilters({ since })} />
-        <TimeFilter label={texts.until} value={filters.until} onChange={(until) => setFilters({ until })} />
+        <TimeFilter label="Since" value={filters.since} onChange={(since) => setFilters({ since })} />
+        <TimeFilter label="Until" value={filters.until} onChange={(until) => setFilters({ until })} />
       </div>
       <Result of={list}>
         {() => (
           <>
-            <Table label={texts.table} columns={columns} rows={entries} keyOf={({ seq }) => seq} empty={texts.none} />
+            <Table
+              label="Entries of the audit log, newest first"
+              columns={columns}
+              rows={entries}
+              keyOf={({ seq }) => seq}
+              empty="There are no such entries."
+            />
             <LoadMore of={list} />
           </>
         )}
@@ -73,15 +81,15 @@ export function AuditPage(): ReactNode {
 }
 
 const columns: readonly Column<AuditEntry>[] = [
-  { title: texts.time, cell: ({ time }) => <ExactTime at={time} /> },
+  { title: "Time", cell: ({ time }) => <ExactTime at={time} /> },
   {
-    title: texts.what,
+    title: "What",
     cell: ({ kind, count }) => (count > 1 ? `${labelOfKind(kind)}, ${texts.times(count)}` : labelOfKind(kind)),
   },
   { title: texts.user, cell: (entry) => <Caller of={entry} /> },
-  { title: texts.from, cell: ({ address }) => address },
+  { title: "From", cell: ({ address }) => address },
   {
-    title: texts.subject,
+    title: "Subject",
     cell: (entry) => (
       <>
         <Subject of={entry} /> {shorten(entry.detail)}
@@ -102,7 +110,7 @@ function Subject({ of: entry }: { readonly of: AuditEntry }): ReactNode {
 
 function Caller({ of: { user, tokenName } }: { readonly of: AuditEntry }): ReactNode {
   if (user === "") {
-    return <span className="muted">{texts.nobody}</span>;
+    return <span className="muted">not known</span>;
   }
   return (
     <>

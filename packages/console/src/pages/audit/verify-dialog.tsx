@@ -15,7 +15,11 @@ type Verification = MessageShape<typeof VerifyAuditResponseSchema>;
 
 export function VerifyAudit(): ReactNode {
   return (
-    <DialogButton label={texts.verify} title={texts.verifyTitle} description={texts.verifyHint}>
+    <DialogButton
+      label={texts.verify}
+      title="Verify the audit log"
+      description="Checks the hash chain of all entries, and that the revisions which they record were neither changed nor removed."
+    >
       {(close) => <Verify onClose={close} />}
     </DialogButton>
   );
@@ -38,13 +42,16 @@ function Verify({ onClose }: { readonly onClose: () => void }): ReactNode {
   return (
     <DialogForm
       error={error}
-      submit={isBusy ? texts.verifying : texts.verify}
+      submit={isBusy ? "Verifying …" : texts.verify}
       cancel={appTexts.close}
       isDisabled={isBusy}
       onSubmit={verify}
       onClose={onClose}
     >
-      <Field label={texts.head} hint={texts.headHint}>
+      <Field
+        label="Head of an earlier check"
+        hint="Optional. The log must still contain it: this finds a log that was replaced as a whole."
+      >
         {(attributes) => (
           <input
             {...attributes}
@@ -64,12 +71,14 @@ function Verdict({ of: { intact, problem, entries, revisions, head } }: { readon
   return (
     <div className="card">
       <p>
-        <Sign tone={intact ? "good" : "bad"}>{intact ? texts.intact : texts.broken}</Sign>
+        <Sign tone={intact ? "good" : "bad"}>
+          {intact ? "The audit log is intact" : "The audit log did not pass the check"}
+        </Sign>
       </p>
       {intact ? (
         <>
           <p>{texts.checked(entries, revisions)}</p>
-          <p>{texts.noteHead}</p>
+          <p>Note this head in another place, to check against it later.</p>
           <div className="audit-head">
             <code>{head}</code>
             <CopyButton text={head} />
@@ -78,10 +87,10 @@ function Verdict({ of: { intact, problem, entries, revisions, head } }: { readon
       ) : (
         <>
           <dl className="facts">
-            <Fact name={texts.brokenAt}>{problem}</Fact>
-            <Fact name={texts.lastIntact}>{head === "" ? texts.noneIntact : <code>{head}</code>}</Fact>
+            <Fact name="First inconsistency">{problem}</Fact>
+            <Fact name="Last intact entry">{head === "" ? "none" : <code>{head}</code>}</Fact>
           </dl>
-          <p>{texts.brokenHint}</p>
+          <p>Entries after it prove nothing. Compare with an export that was made earlier, and with backups.</p>
         </>
       )}
     </div>

@@ -43,13 +43,13 @@ export function EditValue({
     <Dialog title={title} description={description} isOpen onClose={onClose}>
       <DialogForm
         error={error}
-        submit={isBusy ? texts.saving : texts.save}
+        submit={isBusy ? "Saving …" : "Save"}
         isDisabled={isBusy || place === ""}
         onSubmit={() => void run(save)}
         onClose={onClose}
       >
         {children}
-        <Field label={texts.json} hint={texts.jsonHint}>
+        <Field label="Value as JSON" hint={'Such as 7, true, "text", [1, 2] or {"a": null}.'}>
           {(attributes) => (
             <textarea
               {...attributes}

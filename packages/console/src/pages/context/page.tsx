@@ -25,11 +25,11 @@ export function ContextPage(): ReactNode {
   const refresh = useRefresh(ContextService.method.listContext, ContextService.method.getContext);
   return (
     <Page
-      title={texts.title}
+      title="Context"
       actions={
         <>
           <button type="button" onClick={() => void refresh()}>
-            {texts.refresh}
+            Refresh
           </button>
           {can("context.write") && list.data !== undefined ? (
             <AddValue
@@ -41,14 +41,17 @@ export function ContextPage(): ReactNode {
         </>
       }
     >
-      <p className="muted">{texts.intro}</p>
+      <p className="muted">
+        What the flows keep between messages. Only the keys are listed: values can be the data that flows process, and
+        are read when you ask for them.
+      </p>
       <div className="filters">
-        <TextFilter label={texts.search} value={filters.search} onChange={(search) => setFilters({ search })} />
+        <TextFilter label="Search" value={filters.search} onChange={(search) => setFilters({ search })} />
         {(list.data?.stores.length ?? 0) < 2 && filters.store === "" ? null : (
           <SelectFilter
             label={texts.store}
             value={filters.store}
-            all={texts.allStores}
+            all="All stores"
             options={list.data?.stores.map((store) => ({ value: store, label: store })) ?? []}
             onChange={(store) => setFilters({ store })}
           />
@@ -60,12 +63,14 @@ export function ContextPage(): ReactNode {
           return (
             <>
               {found.length === 0 ? (
-                <p className="muted">{scopes.length === 0 ? texts.none : texts.noneFound}</p>
+                <p className="muted">{scopes.length === 0 ? "There are no values." : "There are no such keys."}</p>
               ) : null}
               {found.map((each) => (
                 <ScopeSection key={`${each.store} ${each.scope}`} of={each} isStoreShown={stores.length > 1} />
               ))}
-              {truncated ? <p className="muted">{texts.moreScopes}</p> : null}
+              {truncated ? (
+                <p className="muted">There are more scopes than are listed here. Choose a store to see others.</p>
+              ) : null}
             </>
           );
         }}
@@ -102,11 +107,11 @@ function AddValue({
   return (
     <>
       <button type="button" onClick={() => setOpen(true)}>
-        {texts.add}
+        Set a value
       </button>
       {isOpen ? (
         <EditValue
-          title={texts.addTitle}
+          title="Set a value"
           description={texts.editHint}
           json=""
           store={store}
@@ -114,7 +119,7 @@ function AddValue({
           onSaved={onSaved}
           onClose={() => setOpen(false)}
         >
-          <Field label={texts.scope}>
+          <Field label="Scope">
             {(attributes) => (
               <select {...attributes} value={scope} onChange={(event) => setScope(event.target.value)}>
                 {targets.map((target) => (
@@ -136,7 +141,7 @@ function AddValue({
               )}
             </Field>
           )}
-          <Field label={texts.key} hint={texts.newKeyHint}>
+          <Field label="Key" hint="A property such as counter or names[0].first.">
             {(attributes) => (
               <input
                 {...attributes}

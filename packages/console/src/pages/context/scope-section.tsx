@@ -30,24 +30,24 @@ export function ScopeSection({
           {describeKind(kind, path)}
           {isStoreShown ? `, ${visibleText(texts.inStore(store))}` : ""}
         </span>
-        {path === undefined ? null : <Link href={path}>{texts.openFlow}</Link>}
+        {path === undefined ? null : <Link href={path}>Show in the flows</Link>}
       </div>
       <ul className="context-keys plain-list">
         {keys.map((key) => (
           <Entry key={key} name={key} place={placeOf(scope, key)} store={store} scopeTitle={title} />
         ))}
       </ul>
-      {isTruncated ? <p className="muted">{texts.moreKeys}</p> : null}
+      {isTruncated ? <p className="muted">There are more keys than are listed here.</p> : null}
     </section>
   );
 }
 
 function describeKind(kind: ScopeKeys["kind"], path: string | undefined): string {
   if (kind === "global") {
-    return texts.globalHint;
+    return "for all flows";
   }
   // The flows have no tab with the id of an instance, but a node.
-  return kind === "node" ? texts.ofNode : path?.includes("?node=") === true ? texts.ofSubflow : texts.ofTab;
+  return kind === "node" ? "node" : path?.includes("?node=") === true ? "instance of a subflow" : "tab";
 }
 
 /** A key. Its value is read when it is asked for, and forgotten when it is hidden. */
@@ -69,10 +69,12 @@ function Entry({
       <div className="context-entry">
         <code className="context-key">{shownName}</code>
         {place === undefined ? (
-          <span className="muted">{texts.notAddressable}</span>
+          <span className="muted">
+            {"This key has both kinds of quotation marks, so that its value can't be named."}
+          </span>
         ) : (
           <button type="button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
-            {isShown ? texts.hide : texts.show} <span className="visually-hidden">{shownName}</span>
+            {isShown ? "Hide" : "Show"} <span className="visually-hidden">{shownName}</span>
           </button>
         )}
       </div>
@@ -101,7 +103,9 @@ function Value({ name, place, store, scopeTitle }: Place & { readonly scopeTitle
             <>
               <div className="muted">{visibleText(response.format)}</div>
               <JsonView value={value} />
-              {response.truncated ? <p className="muted">{texts.truncated}</p> : null}
+              {response.truncated ? (
+                <p className="muted">A part is missing, or was replaced by a text such as [function] or [redacted].</p>
+              ) : null}
               {can("context.write") ? (
                 <div className="actions">
                   <Edit name={name} place={place} store={store} value={response.truncated ? undefined : value} />
@@ -127,12 +131,16 @@ function Edit({ name, place, store, value }: Place & { readonly value: JsonValue
   return (
     <>
       <button type="button" onClick={() => setOpen(true)}>
-        {texts.edit} <span className="visually-hidden">{name}</span>
+        Change <span className="visually-hidden">{name}</span>
       </button>
       {isOpen ? (
         <EditValue
           title={texts.editTitle(name)}
-          description={value === undefined ? `${texts.replaceHint} ${texts.editHint}` : texts.editHint}
+          description={
+            value === undefined
+              ? `The value can't be shown completely: what you write replaces all of it. ${texts.editHint}`
+              : texts.editHint
+          }
           json={value === undefined ? "" : JSON.stringify(value, undefined, 2)}
           store={store}
           place={place}

@@ -28,16 +28,20 @@ export function ConflictStep({
   return (
     <section className="card">
       <StepHeading>{texts.steps.conflict}</StepHeading>
-      <p role="alert">{canMerge ? texts.conflict.changed : texts.conflict.unmergeable}</p>
+      <p role="alert">
+        {canMerge
+          ? "Nothing was deployed: since the revision that your flows were planned on, others have deployed."
+          : "Nothing was deployed: you and others have changed the same nodes in different ways."}
+      </p>
       <dl className="facts">
-        <Fact name={texts.conflict.active}>
+        <Fact name="Active now">
           <RevisionLink rev={active.rev} /> (<RevisionAuthor of={active} />, <Time at={active.createTime} />)
           {active.message === "" ? null : <div>{visibleText(active.message)}</div>}
         </Fact>
       </dl>
       {changes.length === 0 ? null : (
         <>
-          <h3>{texts.conflict.both}</h3>
+          <h3>Changes of both sides</h3>
           <ConcurrentChanges changes={changes} more={more} />
         </>
       )}
@@ -48,18 +52,20 @@ export function ConflictStep({
             <button type="button" className="primary" disabled={isBusy} onClick={onMerge}>
               {texts.conflict.merge}
             </button>
-            <span className="muted">{texts.conflict.mergeHint}</span>
+            <span className="muted">Keeps the changes of both sides.</span>
           </div>
         ) : null}
         <div>
           <button type="button" disabled={isBusy} onClick={onPlanAgain}>
-            {texts.conflict.planAgain}
+            Plan again on the active revision
           </button>
-          <span className="muted">{texts.conflict.planAgainHint}</span>
+          <span className="muted">
+            Shows what your flows would change there. Changes of others that your flows do not have are undone.
+          </span>
         </div>
         <div>
           <button type="button" disabled={isBusy} onClick={onGiveUp}>
-            {texts.conflict.giveUp}
+            Give up
           </button>
         </div>
       </div>

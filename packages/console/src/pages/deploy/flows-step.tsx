@@ -61,7 +61,7 @@ export function FlowsStep({
       {error === undefined ? null : <Problem error={error} />}
       <div className="actions">
         <button type="submit" className="primary" disabled={isEmpty || isPreparing}>
-          {texts.plan}
+          Plan
         </button>
       </div>
     </form>
@@ -125,10 +125,13 @@ function Input({
       onDragLeave={() => setOver(false)}
       onDrop={drop}
     >
-      <p className="muted">{texts.intro}</p>
+      <p className="muted">
+        All flows, as Node-RED exports them, or as the API and the command line return them: an array of nodes, or an
+        object with flows. Active tabs and nodes that are not among them are removed.
+      </p>
       <div className="actions">
         <label className="inline">
-          {texts.chooseFile}
+          Choose a file
           <input
             type="file"
             accept=".json,application/json"
@@ -142,11 +145,11 @@ function Input({
             }}
           />
         </label>
-        <span className="muted">{texts.orDrop}</span>
+        <span className="muted">or drop one here, or paste below.</span>
       </div>
       {typeof input === "string" ? (
         <>
-          <label htmlFor={field}>{texts.text}</label>
+          <label htmlFor={field}>Flows as JSON</label>
           <textarea
             id={field}
             rows={12}
@@ -158,7 +161,7 @@ function Input({
               const text = event.clipboardData.getData("text/plain");
               if (text.length > maxEditableChars) {
                 event.preventDefault();
-                onInput(new Blob([text]), texts.pasted);
+                onInput(new Blob([text]), "Pasted text");
               }
             }}
           />
@@ -167,7 +170,7 @@ function Input({
         <div className="actions">
           <strong>{visibleText(texts.given(name, (input.size / 1e6).toFixed(1)))}</strong>
           <button type="button" onClick={() => onInput("", "")}>
-            {texts.remove}
+            Remove
           </button>
         </div>
       )}

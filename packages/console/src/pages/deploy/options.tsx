@@ -1,6 +1,5 @@
 import type { ReactNode } from "react";
 import { DeploymentType, OnFailure } from "@flowgate/client";
-import { texts } from "../../texts/deploy.ts";
 
 export type Options = {
   readonly type: DeploymentType;
@@ -30,9 +29,9 @@ export function optionFields({ type, message, wait, maxErrors, undo }: Options) 
 }
 
 const types = [
-  [DeploymentType.FULL, texts.types.full],
-  [DeploymentType.FLOWS, texts.types.flows],
-  [DeploymentType.NODES, texts.types.nodes],
+  [DeploymentType.FULL, "all nodes (full)"],
+  [DeploymentType.FLOWS, "changed nodes, and those wired to them (flows)"],
+  [DeploymentType.NODES, "only changed nodes (nodes)"],
 ] as const;
 
 /** Of the service, in seconds. */
@@ -47,9 +46,9 @@ export function OptionFields({
 }): ReactNode {
   return (
     <fieldset className="deploy-options">
-      <legend>{texts.options}</legend>
+      <legend>Deployment</legend>
       <label className="deploy-message">
-        {texts.message}
+        Message
         <input
           type="text"
           maxLength={1000}
@@ -58,7 +57,7 @@ export function OptionFields({
         />
       </label>
       <label>
-        {texts.type}
+        Restart
         <select
           value={options.type}
           onChange={({ target }) => onChange({ ...options, type: Number(target.value) as DeploymentType })}
@@ -71,7 +70,7 @@ export function OptionFields({
         </select>
       </label>
       <label>
-        {texts.wait}
+        Observe for (seconds)
         <input
           type="number"
           min={0}
@@ -82,7 +81,7 @@ export function OptionFields({
         />
       </label>
       <label>
-        {texts.maxErrors}
+        Tolerated errors
         <input
           type="number"
           min={0}
@@ -97,7 +96,7 @@ export function OptionFields({
           checked={options.undo}
           onChange={({ target }) => onChange({ ...options, undo: target.checked })}
         />
-        {texts.undo}
+        Undo if the flows fail in this time
       </label>
     </fieldset>
   );

@@ -59,10 +59,10 @@ export function DeployPage(): ReactNode {
       {stage.at === "proposed" ? (
         <section className="card">
           <StepHeading>{texts.steps.outcome}</StepHeading>
-          <p>{texts.proposed}</p>
+          <p>Proposed. Nothing is deployed until someone else approves it.</p>
           <p>
             <Link className="button primary" href={`/proposals/${encodeURIComponent(stage.proposal.id)}`}>
-              {texts.toProposal}
+              Open the proposal
             </Link>
           </p>
           <Again onClick={startAgain} />
@@ -76,7 +76,7 @@ function Again({ onClick }: { readonly onClick: () => void }): ReactNode {
   return (
     <div className="actions">
       <button type="button" onClick={onClick}>
-        {texts.another}
+        Deploy other flows
       </button>
     </div>
   );

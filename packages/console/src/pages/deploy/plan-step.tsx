@@ -103,27 +103,25 @@ export function PlanStep({
       <StepHeading>{texts.steps.plan}</StepHeading>
       <div className="actions">
         <button type="button" onClick={onBack}>
-          {texts.back}
+          Change the flows
         </button>
       </div>
       {plan.isPending ? <Loading /> : null}
       {plan.error === null || isUnplanned ? null : <Problem error={plan.error} />}
       {isUnplanned ? (
-        <p>
-          {messageOf(plan.error)} {texts.notPlanned}
-        </p>
+        <p>{messageOf(plan.error)} They can be proposed without a plan, which the person who approves them sees.</p>
       ) : null}
       {!isMerge && plan.data !== undefined && isReplaced(plan.data, deployments) ? (
         <div className="problem" role="alert">
-          <p>{texts.outdated}</p>
+          <p>Another deployment was made since this plan.</p>
           <button type="button" onClick={onPlanAgain}>
-            {texts.planAgain}
+            Plan again
           </button>
         </div>
       ) : null}
       {plan.data === undefined ? null : <Plan plan={plan.data} type={options.type} modules={modules} />}
       {plan.data !== undefined && !isMerge && !hasChanges(plan.data, modules) ? (
-        <output>{texts.noChanges}</output>
+        <output>Nothing to deploy: these flows are active.</output>
       ) : plan.data !== undefined || isUnplanned ? (
         <form
           className="card"
@@ -142,14 +140,14 @@ export function PlanStep({
               isQuestionable ? (
                 <ConfirmButton
                   label={texts.deploy}
-                  title={texts.deployAnywayTitle}
+                  title="Deploy although something would be lost or not run?"
                   description={
                     <>
                       <RemovedTabs names={removedTabs} />
                       <Harm plan={plan.data} modules={modules} />
                     </>
                   }
-                  confirm={texts.deployAnyway}
+                  confirm="Deploy anyway"
                   isDangerous
                   onConfirm={() => deploy(isMerge)}
                 />
@@ -170,12 +168,16 @@ export function PlanStep({
                 disabled={busy !== undefined}
                 onClick={() => void propose()}
               >
-                {texts.propose}
+                Propose
               </button>
             ) : null}
           </div>
-          {mayPropose ? <p className="muted">{texts.proposeHint}</p> : null}
-          {mayPropose || can("flows.write") ? null : <output>{texts.readOnly}</output>}
+          {mayPropose ? <p className="muted">Someone else approves a proposal, which deploys it.</p> : null}
+          {mayPropose || can("flows.write") ? null : (
+            <output>
+              You may neither deploy nor propose flows: this needs the permission flows.write or flows.propose.
+            </output>
+          )}
         </form>
       ) : null}
     </section>
@@ -260,7 +262,7 @@ function Progress({
   const seconds = Number(wait === "" && undo ? defaultOptions.wait : wait);
   return (
     <section className="card">
-      <StepHeading>{texts.deploying}</StepHeading>
+      <StepHeading>Deploying …</StepHeading>
       <output className="outcome-title">
         {revision === undefined ? null : (
           <>

@@ -35,32 +35,32 @@ export function NodeChanges({ id }: { readonly id: string }): ReactNode {
   );
   return (
     <section>
-      <h3>{texts.changes}</h3>
+      <h3>Last changes</h3>
       {searched === 0 ? null : (
         <output className="muted">
-          {texts.searched(searched)} {changes.length === 0 ? texts.noChanges : ""}
+          {texts.searched(searched)} {changes.length === 0 ? "None of them changed this node." : ""}
         </output>
       )}
       <ol className="flows-messages">
         {changes.map(({ revision, node }) => (
           <li key={revision.rev}>
-            <strong>{visibleText(revision.user || texts.unauthenticated)}</strong> {summaryOf(node)}{" "}
+            <strong>{visibleText(revision.user || "someone who did not sign in")}</strong> {summaryOf(node)}{" "}
             <Time at={revision.createTime} />
             {revision.message === "" ? null : <div>{visibleText(revision.message)}</div>}
-            <Link href={`/history/${encodeURIComponent(revision.rev)}`}>{texts.revision}</Link>
+            <Link href={`/history/${encodeURIComponent(revision.rev)}`}>Difference</Link>
           </li>
         ))}
       </ol>
       {credentials.size === 0 ? null : (
         <p>
-          {texts.credentials}: {[...credentials].map(visibleText).join(", ")}.{" "}
-          <span className="muted">{texts.credentialsHint}</span>
+          {"Credentials"}: {[...credentials].map(visibleText).join(", ")}.{" "}
+          <span className="muted">Names that the revisions below have changed. Their values are never shown.</span>
         </p>
       )}
       {error === undefined ? null : <Problem error={error} />}
       {isComplete ? null : (
         <button type="button" aria-disabled={isBusy} onClick={() => (isBusy ? undefined : void go())}>
-          {searched === 0 ? texts.findChanges : texts.moreChanges}
+          {searched === 0 ? "Who changed this node?" : "Look further back"}
         </button>
       )}
     </section>

@@ -50,7 +50,7 @@ export function NodePanel({
     <div className="page-heading">
       <h2>{node === undefined ? texts.node : visibleText(nameOf(node, nodes))}</h2>
       <button type="button" onClick={onClose}>
-        {texts.close}
+        Close
       </button>
     </div>
   );
@@ -58,7 +58,7 @@ export function NodePanel({
     return (
       <aside className="card flows-panel" aria-label={texts.node}>
         {heading}
-        <p>{texts.gone}</p>
+        <p>The selected node is not in the active flows. It may have been removed.</p>
         {can("revisions.read") ? <NodeChanges id={id} /> : null}
       </aside>
     );
@@ -94,22 +94,22 @@ function Facts({
   const targets = [...new Set(node.wires.flat())].flatMap((id) => nodes.get(id) ?? []);
   return (
     <dl className="facts">
-      <Fact name={texts.type}>{visibleText(subflow === undefined ? node.type : `${node.type} (${subflow.name})`)}</Fact>
-      <Fact name={texts.id}>
+      <Fact name="Type">{visibleText(subflow === undefined ? node.type : `${node.type} (${subflow.name})`)}</Fact>
+      <Fact name="Id">
         <code>{visibleText(node.id)}</code>
       </Fact>
       <Fact name={texts.disable}>{node.isDisabled ? texts.disabled : null}</Fact>
-      <Fact name={texts.state}>
+      <Fact name="Status">
         {status && visibleText([status.fill, status.shape, status.text].filter(Boolean).join(", "))}
       </Fact>
       {state === undefined || state.messages === 0 ? null : (
-        <Fact name={texts.messagesReceived}>
+        <Fact name="Messages received">
           {state.messages.toLocaleString("en")} <Time at={state.lastMessageTime} />
         </Fact>
       )}
-      <Fact name={texts.group}>{group && visibleText(group.name || group.id)}</Fact>
-      <Fact name={texts.wiredTo}>{targets.map((each) => visibleText(nameOf(each, nodes))).join(", ")}</Fact>
-      <Fact name={texts.openSubflow}>
+      <Fact name="Group">{group && visibleText(group.name || group.id)}</Fact>
+      <Fact name="Wired to">{targets.map((each) => visibleText(nameOf(each, nodes))).join(", ")}</Fact>
+      <Fact name="Open the subflow">
         {subflow && <Link href={tabPath(subflow.id)}>{visibleText(subflow.name || subflow.id)}</Link>}
       </Fact>
     </dl>
@@ -123,7 +123,11 @@ function Inject({ node, name }: { readonly node: FlowNode; readonly name: string
       <ConfirmButton
         label={texts.inject}
         title={texts.injectTitle(visibleText(name))}
-        description={node.type === "inject" ? texts.injectHint : texts.sendHint}
+        description={
+          node.type === "inject"
+            ? "The node sends its configured message now, and the flow acts on it."
+            : "The node receives an empty message now, and acts on it."
+        }
         confirm={texts.inject}
         onConfirm={() => inject.mutateAsync(node.type === "inject" ? { id: node.id } : { id: node.id, message: {} })}
       />
@@ -134,14 +138,18 @@ function Inject({ node, name }: { readonly node: FlowNode; readonly name: string
 function Errors({ last, count }: { readonly last: LastError | undefined; readonly count: number }): ReactNode {
   return (
     <section>
-      <h3>{texts.errorsOf}</h3>
-      {count === 0 ? <p className="muted">{texts.noErrors}</p> : <Sign tone="bad">{texts.errors(count)}</Sign>}
+      <h3>Errors</h3>
+      {count === 0 ? (
+        <p className="muted">No errors were logged since the node was started.</p>
+      ) : (
+        <Sign tone="bad">{texts.errors(count)}</Sign>
+      )}
       {last === undefined ? null : (
         <div className="flows-error">
           <p className="muted">
-            {last.error.level === LogLevel.WARN ? texts.lastWarning : texts.lastError} <Time at={last.time} />
+            {last.error.level === LogLevel.WARN ? "Last warning" : "Last error"} <Time at={last.time} />
             {last.error.line > 0 ? ` · ${texts.place(last.error.line, last.error.column)}` : ""}
-            {last.error.caught ? ` · ${texts.caught}` : ""}
+            {last.error.caught ? ` · handled by a catch node` : ""}
           </p>
           <pre>{`${last.error.message}\n${last.error.stack}`.trimEnd().split("\n").map(visibleText).join("\n")}</pre>
         </div>
@@ -174,8 +182,8 @@ function PropertyList({ node }: { readonly node: FlowNode }): ReactNode {
   const long = entries.filter(([, value]) => isLong(value));
   return (
     <section>
-      <h3>{texts.properties}</h3>
-      {entries.length === 0 ? <p className="muted">{texts.noProperties}</p> : null}
+      <h3>Properties</h3>
+      {entries.length === 0 ? <p className="muted">This node has no other properties.</p> : null}
       {short.length === 0 ? null : (
         <dl className="facts">
           {short.map(([name, value]) => (
@@ -235,9 +243,11 @@ function DebugMessages({ id }: { readonly id: string }): ReactNode {
   }, [id, transport]);
   return (
     <section>
-      <h3>{texts.messages}</h3>
+      <h3>Debug messages</h3>
       {error === undefined ? null : <Problem error={error} />}
-      {messages.length === 0 ? <p className="muted">{texts.waiting}</p> : null}
+      {messages.length === 0 ? (
+        <p className="muted">Those that the node sends from now on appear here. Debug nodes send them.</p>
+      ) : null}
       <ol className="flows-messages">
         {messages.map((event) => (
           <Message key={event.id} event={event} />
@@ -271,7 +281,7 @@ function Message({ event: { kind, time } }: { readonly event: Event }): ReactNod
     <li>
       <span className="muted">
         <Time at={time} />{" "}
-        {[topic, property, format, truncated || value.length > maxLength ? texts.truncated : ""]
+        {[topic, property, format, truncated || value.length > maxLength ? "shortened" : ""]
           .filter(Boolean)
           .map(visibleText)
           .join(" · ")}

@@ -23,7 +23,7 @@ import { type Found, NodeSearch } from "./search.ts";
 export function FlowsPage(): ReactNode {
   const flows = useQuery(FlowsService.method.getFlows, {});
   return (
-    <Page title={texts.title}>
+    <Page title="Flows">
       <Result of={flows}>{(data) => <Flows flows={data} />}</Result>
     </Page>
   );
@@ -58,14 +58,14 @@ function Flows({ flows }: { readonly flows: ActiveFlows }): ReactNode {
   const [query, setQuery] = useState("");
   const found = useFound(nodes, query);
   if (first === undefined) {
-    return <p className="muted">{texts.none}</p>;
+    return <p className="muted">There are no flows yet.</p>;
   }
   return (
     <>
       <Containers nodes={nodes} current={container?.id} errors={states.tabErrors} />
       <Search nodes={nodes} query={query} found={found} onQuery={setQuery} />
       {container === undefined ? (
-        <p>{texts.unknown}</p>
+        <p>There is no such tab or subflow in the active flows.</p>
       ) : (
         <Container
           nodes={nodes}
@@ -119,7 +119,9 @@ function Container({
         </h2>
         <TabSwitch container={container} rev={rev} />
       </div>
-      {container.kind === "tab" && container.isMissing ? <p className="muted">{texts.missingTab}</p> : null}
+      {container.kind === "tab" && container.isMissing ? (
+        <p className="muted">No tab has this id, as in an exported selection of nodes. The nodes run nevertheless.</p>
+      ) : null}
       <div className="flows-main" data-selected={selected !== undefined}>
         <FlowView nodes={nodes} container={container.id} overlays={overlays} onSelect={select} />
         {selected === undefined ? null : (
@@ -158,7 +160,11 @@ function TabSwitch({ container, rev }: { readonly container: FlowContainer; read
     <ConfirmButton
       label={isDisabled ? texts.enable : texts.disable}
       title={isDisabled ? texts.enableTitle(name) : texts.disableTitle(name)}
-      description={isDisabled ? texts.enableHint : texts.disableHint}
+      description={
+        isDisabled
+          ? "This deploys a new revision. The nodes of the tab are started; those of other tabs go on running."
+          : "This deploys a new revision. The nodes of the tab are stopped, and what they hold in memory is lost."
+      }
       confirm={isDisabled ? texts.enable : texts.disable}
       onConfirm={async () => {
         await (isDisabled ? enable : disable).mutateAsync({ id, rev });
@@ -178,7 +184,7 @@ function Containers({
   readonly errors: ReadonlyMap<string, number>;
 }): ReactNode {
   return (
-    <nav aria-label={texts.containers} className="flows-tabs">
+    <nav aria-label="Tabs and subflows" className="flows-tabs">
       <ul>
         {nodes.containers.map(({ id, name, kind, isDisabled }) => {
           const count = errors.get(id) ?? 0;
@@ -186,7 +192,7 @@ function Containers({
             <li key={id} ref={id === current ? scrollListTo : undefined}>
               <Link href={linkTo(id)} aria-current={id === current ? "page" : undefined}>
                 <span>{visibleText(name)}</span>
-                {kind === "subflow" ? <span className="muted"> {texts.subflow}</span> : null}
+                {kind === "subflow" ? <span className="muted"> subflow</span> : null}
                 {isDisabled ? <span className="muted"> {texts.disabled}</span> : null}
                 {count > 0 ? <Sign tone="bad">{texts.errors(count)}</Sign> : null}
               </Link>
@@ -222,19 +228,19 @@ function Search({
   return (
     <search className="flows-search">
       <label>
-        {texts.search}
+        Search all nodes
         <input
           type="search"
           autoComplete="off"
           spellCheck={false}
-          placeholder={texts.searchHint}
+          placeholder="Names, types, ids, properties and code"
           value={query}
           onChange={(event) => onQuery(event.target.value)}
         />
       </label>
       {query.trim() === "" ? null : (
         <>
-          <output className="muted">{found.length === 0 ? texts.notFound : texts.found(found.length)}</output>
+          <output className="muted">{found.length === 0 ? "No node contains this." : texts.found(found.length)}</output>
           <ul>
             {found.slice(0, maxFound).map(({ node, name }) => (
               <li key={node.id}>
@@ -242,7 +248,7 @@ function Search({
                   {visibleText(name)}
                 </Link>{" "}
                 <span className="muted">
-                  {[node.type, nodes.container(node.container ?? "")?.name ?? texts.global]
+                  {[node.type, nodes.container(node.container ?? "")?.name ?? "Configuration nodes"]
                     .map(visibleText)
                     .join(" · ")}
                 </span>

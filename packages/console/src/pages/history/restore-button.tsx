@@ -24,7 +24,7 @@ export function RestoreButton({ target }: { readonly target?: Revision }): React
     return null;
   }
   const [label, proposal] =
-    action.kind === "undo" ? [texts.undo, texts.proposeUndo] : [texts.restore, texts.proposeRestore];
+    action.kind === "undo" ? [texts.undo, "Propose to undo"] : [texts.restore, "Propose to restore"];
   return (
     <>
       {action.kind === "restore" || canUndo(active) ? (

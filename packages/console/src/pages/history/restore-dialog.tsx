@@ -118,8 +118,8 @@ export function RestoreDialog({
   }
   return (
     <Dialog
-      title={kind === "undo" ? texts.undoTitle : texts.restoreTitle}
-      description={<p>{texts.deploysAgain}</p>}
+      title={kind === "undo" ? "Undo the last deployment" : "Restore this revision"}
+      description={<p>A new revision is created, so this can be undone as well.</p>}
       isOpen
       onClose={onClose}
     >
@@ -201,13 +201,13 @@ function RestorePlan({
     <>
       <div className="restore-part stack">
         <p>
-          {texts.deploysFlowsOf} <RevisionLink rev={target.rev} />{" "}
+          Deploys the flows of <RevisionLink rev={target.rev} />{" "}
           {target.message === "" ? null : <q>{visibleText(target.message)}</q>} ({texts.by}{" "}
           <RevisionAuthor of={target} />, <Time at={target.createTime} />
-          ). {texts.outcomeThen} <RevisionOutcome of={target} />
+          ). {"Outcome then:"} <RevisionOutcome of={target} />
         </p>
         <Losses type={type} nodes={plan.nodes} modules={modules} diff={diff} />
-        {changesModules(modules) ? <p>{texts.allRestart}</p> : null}
+        {changesModules(modules) ? <p>Modules change, therefore all nodes restart.</p> : null}
       </div>
       <Plan plan={whole} modules={target.modules} nodes={target.flows} />
     </>

@@ -10,14 +10,14 @@ export type RestoreChoices = {
 };
 
 const types = [
-  [DeploymentType.FULL, texts.restartOptions.full],
-  [DeploymentType.FLOWS, texts.restartOptions.flows],
-  [DeploymentType.NODES, texts.restartOptions.nodes],
+  [DeploymentType.FULL, "All nodes, in a new process"],
+  [DeploymentType.FLOWS, "Nodes of modified flows"],
+  [DeploymentType.NODES, "Modified nodes only"],
 ] as const;
 
 const failures = [
-  [OnFailure.KEEP, texts.onFailureOptions.keep],
-  [OnFailure.UNDO, texts.onFailureOptions.undo],
+  [OnFailure.KEEP, "Keep them"],
+  [OnFailure.UNDO, "Return to the present flows"],
 ] as const;
 
 export function RestoreForm({
@@ -54,17 +54,17 @@ export function RestoreForm({
           }}
         >
           <label>
-            {texts.reason}
+            Message
             <input
               maxLength={1_000}
-              placeholder={texts.reasonHint}
+              placeholder="Why. It is kept with the new revision."
               value={choices.message}
               onChange={({ target }) => onChange({ ...choices, message: target.value })}
             />
           </label>
           <div className="filters">
             <label>
-              {texts.restartChoice}
+              Restart
               <select
                 value={choices.type}
                 onChange={({ target }) => onChange({ ...choices, type: Number(target.value) as DeploymentType })}
@@ -77,7 +77,7 @@ export function RestoreForm({
               </select>
             </label>
             <label title={texts.onFailureHint}>
-              {texts.onFailure}
+              If the flows fail
               <select
                 value={choices.onFailure}
                 onChange={({ target }) => onChange({ ...choices, onFailure: Number(target.value) as OnFailure })}
@@ -92,7 +92,11 @@ export function RestoreForm({
           </div>
           {choices.onFailure === OnFailure.UNDO ? <p className="muted">{texts.onFailureHint}</p> : null}
           {hint === undefined ? null : <p className="muted">{hint}</p>}
-          {isBusy ? <output>{choices.onFailure === OnFailure.UNDO ? texts.waiting : texts.deploying}</output> : null}
+          {isBusy ? (
+            <output>
+              {choices.onFailure === OnFailure.UNDO ? "Deploying, and waiting for errors …" : "Deploying …"}
+            </output>
+          ) : null}
         </form>
       ) : null}
       <div className="dialog-actions">

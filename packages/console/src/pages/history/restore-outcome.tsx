@@ -41,16 +41,16 @@ export function Conflict({
       action={
         canPlanAgain ? (
           <button type="button" className="primary" onClick={onPlanAgain}>
-            {texts.planAgain}
+            Show the plan again
           </button>
         ) : null
       }
     >
       <p>
-        <strong>{texts.conflict}</strong>
+        <strong>Another deployment came in between. Nothing was changed.</strong>
       </p>
       <p>
-        {texts.conflictBy} <RevisionLink rev={active.rev} />{" "}
+        Active is now: <RevisionLink rev={active.rev} />{" "}
         {active.message === "" ? null : <q>{visibleText(active.message)}</q>} ({texts.by} <RevisionAuthor of={active} />
         , <Time at={active.createTime} />)
       </p>
@@ -81,7 +81,7 @@ export function NeedsApproval({
       }
     >
       <p>
-        <strong>{texts.approvalRequired}</strong>
+        <strong>This needs the approval of a second person. Nothing was deployed.</strong>
       </p>
       {canPropose ? <p>{texts.proposalHint}</p> : null}
     </Ending>
@@ -98,10 +98,10 @@ export function Proposed({
   return (
     <Ending onClose={onClose}>
       <p>
-        <strong>{texts.proposed}</strong>
+        <strong>It is proposed. Another user can approve it.</strong>
       </p>
       <p>
-        <Link href={`/proposals/${encodeURIComponent(id)}`}>{texts.showProposal}</Link>
+        <Link href={`/proposals/${encodeURIComponent(id)}`}>Show the proposal</Link>
       </p>
     </Ending>
   );
@@ -127,7 +127,7 @@ function Ending({
       <div className="dialog-actions">
         {action}
         <button type="button" onClick={onClose}>
-          {texts.done}
+          Done
         </button>
       </div>
     </>

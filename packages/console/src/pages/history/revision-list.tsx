@@ -26,17 +26,17 @@ export function RevisionList(): ReactNode {
   const request = { ...requestOf(filters), pageSize: 50, pageToken: "" };
   const list = useInfiniteQuery(RevisionsService.method.listRevisions, request, byPage);
   return (
-    <Page title={texts.title} actions={<RestoreButton />}>
+    <Page title="History" actions={<RestoreButton />}>
       <FilterForm filters={filters} onChange={change} />
       <Result of={list}>
         {({ pages }) => (
           <>
             <Table
-              label={texts.revisions}
+              label="Revisions"
               columns={columns}
               rows={pages.flatMap(({ revisions }) => revisions)}
               keyOf={({ rev }) => rev}
-              empty={texts.noRevisions}
+              empty="No revision has these properties."
             />
             <LoadMore of={list} />
           </>
@@ -47,12 +47,12 @@ export function RevisionList(): ReactNode {
 }
 
 const columns: readonly Column<Revision>[] = [
-  { title: texts.columns.message, cell: (revision) => <Title revision={revision} /> },
-  { title: texts.columns.author, cell: (revision) => <RevisionAuthor of={revision} /> },
-  { title: texts.columns.cause, cell: (revision) => <RevisionCauseText of={revision} /> },
-  { title: texts.columns.outcome, cell: (revision) => <RevisionOutcome of={revision} /> },
-  { title: texts.columns.nodes, cell: ({ nodeCount }) => nodeCount },
-  { title: texts.columns.age, cell: ({ createTime }) => <Time at={createTime} /> },
+  { title: "Revision", cell: (revision) => <Title revision={revision} /> },
+  { title: "By", cell: (revision) => <RevisionAuthor of={revision} /> },
+  { title: "Cause", cell: (revision) => <RevisionCauseText of={revision} /> },
+  { title: "Outcome", cell: (revision) => <RevisionOutcome of={revision} /> },
+  { title: "Nodes", cell: ({ nodeCount }) => nodeCount },
+  { title: "Deployed", cell: ({ createTime }) => <Time at={createTime} /> },
 ];
 
 function Title({ revision: { rev, message, active, pinned } }: { readonly revision: Revision }): ReactNode {
@@ -96,10 +96,10 @@ function FilterForm({
     [filters.type, filters.pinned, filters.since, filters.until].some((value) => value !== ""),
   );
   return (
-    <search className="filters" aria-label={texts.filters.legend}>
-      <TextFilter label={texts.filters.user} value={filters.user} onChange={(user) => onChange({ user })} />
+    <search className="filters" aria-label="Filters">
+      <TextFilter label="User" value={filters.user} onChange={(user) => onChange({ user })} />
       <SelectFilter
-        label={texts.filters.outcome}
+        label="Outcome"
         value={filters.outcome}
         all={texts.filters.any}
         options={Array.from(outcomeNames, ([value, outcome]) => ({
@@ -109,27 +109,27 @@ function FilterForm({
         onChange={(outcome) => onChange({ outcome })}
       />
       <details className="history-filters" open={hasMore}>
-        <summary>{texts.filters.more}</summary>
+        <summary>More filters</summary>
         <div className="filters">
           <SelectFilter
-            label={texts.filters.type}
+            label="Restarted"
             value={filters.type}
             all={texts.filters.any}
             options={Array.from(typeNames, ([value, type]) => ({ value, label: deploymentTypes[type] ?? value }))}
             onChange={(type) => onChange({ type })}
           />
           <SelectFilter
-            label={texts.filters.pinned}
+            label="Pinned"
             value={filters.pinned}
             all={texts.filters.any}
             options={[
-              { value: "yes", label: texts.filters.onlyPinned },
-              { value: "no", label: texts.filters.notPinned },
+              { value: "yes", label: "Pinned only" },
+              { value: "no", label: "Not pinned" },
             ]}
             onChange={(pinned) => onChange({ pinned })}
           />
-          <TimeFilter label={texts.filters.since} value={filters.since} onChange={(since) => onChange({ since })} />
-          <TimeFilter label={texts.filters.until} value={filters.until} onChange={(until) => onChange({ until })} />
+          <TimeFilter label="From" value={filters.since} onChange={(since) => onChange({ since })} />
+          <TimeFilter label="Until" value={filters.until} onChange={(until) => onChange({ until })} />
         </div>
       </details>
     </search>

@@ -33,7 +33,7 @@ export function RevisionPage({ rev }: { readonly rev: string }): ReactNode {
   return (
     <Page title={revisionTexts.rev(shortRev(rev))} actions={data && <Actions revision={data} />}>
       <p className="history-back">
-        <Link href="/history">{texts.allRevisions}</Link>
+        <Link href="/history">All revisions</Link>
       </p>
       <Result of={revision}>
         {(revision) => (
@@ -41,7 +41,7 @@ export function RevisionPage({ rev }: { readonly rev: string }): ReactNode {
             <section className="card">
               <h2 className="revision-title">
                 <span className={revision.message === "" ? "muted" : ""}>
-                  {revision.message === "" ? texts.noMessage : <bdi>{visibleText(revision.message)}</bdi>}
+                  {revision.message === "" ? "No message" : <bdi>{visibleText(revision.message)}</bdi>}
                 </span>
                 {revision.active ? <Sign tone="info">{texts.active}</Sign> : null}
                 {revision.pinned ? <Sign tone="neutral">{texts.pinned}</Sign> : null}
@@ -83,11 +83,11 @@ function PinButton({ revision: { rev, pinned } }: { readonly revision: Revision 
       {error === null ? null : <Problem error={error} />}
       <button
         type="button"
-        title={texts.pinHint}
+        title="A pinned revision is never removed from the history."
         aria-disabled={isPending}
         onClick={() => (isPending ? undefined : mutate({ rev, pinned: !pinned }))}
       >
-        {pinned ? texts.unpin : texts.pin}
+        {pinned ? "Unpin" : "Pin"}
       </button>
     </>
   );
@@ -108,13 +108,13 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
       {(close) => (
         <DialogForm
           error={error}
-          submit={texts.save}
+          submit="Save"
           isDisabled={isPending}
           onSubmit={() => mutate({ rev, message: entered }, { onSuccess: close })}
           onClose={close}
         >
           <label>
-            {texts.message}
+            Message
             <textarea
               rows={3}
               maxLength={maxMessageLength}
@@ -134,40 +134,40 @@ function RevisionFacts({ revision }: { readonly revision: Revision }): ReactNode
   const { approvedByTokenId, approvedByTokenName } = revision;
   return (
     <dl className="facts">
-      <Fact name={texts.fact.outcome}>
+      <Fact name="Outcome">
         <RevisionOutcome of={revision} />
       </Fact>
-      <Fact name={texts.fact.missingTypes}>{missingTypes.map(visibleText).join(", ")}</Fact>
-      <Fact name={texts.fact.author}>
+      <Fact name="Missing types">{missingTypes.map(visibleText).join(", ")}</Fact>
+      <Fact name="Deployed by">
         <bdi>{visibleText(describeCaller(revision))}</bdi>
         {tokenId === "" ? null : <span className="muted"> ({tokenId})</span>}
       </Fact>
       {approvedBy === "" ? null : (
-        <Fact name={texts.fact.approved}>
+        <Fact name="Approved by">
           <bdi>{visibleText(describeCaller({ user: approvedBy, tokenName: approvedByTokenName }))}</bdi>
           {approvedByTokenId === "" ? null : <span className="muted"> ({approvedByTokenId})</span>}
         </Fact>
       )}
-      <Fact name={texts.fact.proposal}>
+      <Fact name="Proposal">
         {proposalId && <Link href={`/proposals/${encodeURIComponent(proposalId)}`}>{proposalId}</Link>}
       </Fact>
-      <Fact name={texts.fact.time}>
+      <Fact name="Time">
         <ExactTime at={createTime} />{" "}
         <span className="muted">
           (<Time at={createTime} />)
         </span>
       </Fact>
-      <Fact name={texts.fact.cause}>
+      <Fact name="Cause">
         <RevisionCauseText of={revision} />
       </Fact>
-      <Fact name={texts.fact.type}>{deploymentTypes[deploymentType] ?? ""}</Fact>
-      <Fact name={texts.fact.rev}>
+      <Fact name="Restarted">{deploymentTypes[deploymentType] ?? ""}</Fact>
+      <Fact name="Revision">
         <code>{rev}</code>
       </Fact>
-      <Fact name={texts.fact.parent}>{parent === "" ? texts.first : <RevisionLink rev={parent} />}</Fact>
-      <Fact name={texts.fact.size}>{texts.size(nodeCount, formatBytes(sizeBytes))}</Fact>
-      <Fact name={texts.fact.origin}>{visibleText(texts.origin(clientAddress, protocol))}</Fact>
-      <Fact name={texts.fact.request}>{requestId && <code>{visibleText(requestId)}</code>}</Fact>
+      <Fact name="Replaced">{parent === "" ? "none, it is the first" : <RevisionLink rev={parent} />}</Fact>
+      <Fact name="Size">{texts.size(nodeCount, formatBytes(sizeBytes))}</Fact>
+      <Fact name="Sent from">{visibleText(texts.origin(clientAddress, protocol))}</Fact>
+      <Fact name="Request">{requestId && <code>{visibleText(requestId)}</code>}</Fact>
     </dl>
   );
 }
@@ -187,12 +187,14 @@ function Difference({ revision: { rev, parent } }: { readonly revision: Revision
   return (
     <section className="card">
       <div className="difference-heading">
-        <h2>{texts.difference}</h2>
+        <h2>Difference</h2>
         <label className="inline">
-          {texts.comparedWith}
+          Compared with
           <select value={base} onChange={({ target }) => change({ base: target.value })}>
-            <option value="">{parent === "" ? texts.withNothing : texts.withParent}</option>
-            {active?.rev === rev ? null : <option value="active">{texts.withActive}</option>}
+            <option value="">
+              {parent === "" ? "No flows, since it is the first" : "The revision that it replaced"}
+            </option>
+            {active?.rev === rev ? null : <option value="active">The active revision</option>}
             {revisions
               .filter((each) => each.rev !== rev)
               .map((each) => (
@@ -208,10 +210,10 @@ function Difference({ revision: { rev, parent } }: { readonly revision: Revision
       </div>
       <div className="view-switch">
         <button type="button" aria-pressed={!isPicture} onClick={() => change({ view: "" })}>
-          {texts.asText}
+          Text
         </button>
         <button type="button" aria-pressed={isPicture} onClick={() => change({ view: "picture" })}>
-          {texts.asPicture}
+          Picture
         </button>
       </div>
       <Result of={difference}>

@@ -82,7 +82,7 @@ function toContent({ kind, rev }: Event): Content | undefined {
       const { level, message, stack, line, column, count, caught, truncated } = kind.value;
       const details = [
         line === 0 ? "" : texts.at(line, column),
-        caught ? texts.caught : "",
+        caught ? "caught by a catch node" : "",
         stack === "" ? "" : stack,
         truncated ? texts.truncated : "",
       ];

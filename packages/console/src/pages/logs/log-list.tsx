@@ -48,7 +48,7 @@ export function LogList({
       <ol
         ref={list}
         className="logs-list"
-        aria-label={texts.list}
+        aria-label="Entries, newest first"
         style={{ height: `${virtualizer.getTotalSize()}px` }}
       >
         {items.map(({ key, index, start }) => {
@@ -68,19 +68,23 @@ export function LogList({
         })}
       </ol>
       <p className="muted">{endOf(lines.length, earlier, isLoading)}</p>
-      {query.kinds.some((kind) => notRecorded.has(kind)) ? <p className="muted">{texts.notRecorded}</p> : null}
+      {query.kinds.some((kind) => notRecorded.has(kind)) ? (
+        <p className="muted">
+          Debug messages and node statuses are not recorded: only those since this page was opened are here.
+        </p>
+      ) : null}
     </>
   );
 }
 
 function endOf(count: number, earlier: LogState["earlier"], isLoading: boolean): string {
   if (isLoading) {
-    return texts.loadingEarlier;
+    return "Loading earlier entries …";
   }
   if (earlier === "full") {
     return texts.full(maxEntries.toLocaleString("en"));
   }
-  return count === 0 ? texts.none : earlier === "none" ? texts.noEarlier : "";
+  return count === 0 ? "There are no such entries." : earlier === "none" ? "There are no earlier entries." : "";
 }
 
 function dayOf(line: LogLine | undefined): string {
@@ -124,7 +128,7 @@ function Line({
       <span className="logs-message">{message}</span>
       {canOpen ? (
         <button type="button" className="plain" aria-expanded={isOpen} onClick={() => onToggle(key)}>
-          <span className="visually-hidden">{texts.details}</span>
+          <span className="visually-hidden">Show all of it</span>
         </button>
       ) : null}
       {isOpen && details !== "" ? <pre>{details}</pre> : null}

@@ -46,16 +46,16 @@ export function LogsPage(): ReactNode {
       <FilterBar filters={filters} onChange={change} permitted={permitted} chosen={chosen} seen={state.shown} />
       <div className="logs-bar">
         {query.untilMs !== undefined ? (
-          <span className="muted">{texts.past}</span>
+          <span className="muted">New entries are not shown while Until is set.</span>
         ) : can("events.read") ? (
           <>
             <button type="button" aria-pressed={isPaused} onClick={() => (isPaused ? follow() : setPaused(true))}>
-              {isPaused ? texts.resume : texts.pause}
+              {isPaused ? "Continue" : "Pause"}
             </button>
             <output data-connection={state.connection}>{statusOf(state, isHolding)}</output>
           </>
         ) : (
-          <span className="muted">{texts.notPermitted}</span>
+          <span className="muted">New entries need the permission events.read.</span>
         )}
         {state.held === 0 ? null : (
           <button type="button" className="primary logs-held" onClick={follow}>
@@ -73,11 +73,11 @@ export function LogsPage(): ReactNode {
 function statusOf({ connection }: LogState, isHolding: boolean): string {
   switch (connection) {
     case "connecting":
-      return texts.connecting;
+      return "Connecting …";
     case "lost":
-      return texts.notFollowing;
+      return "Not connected: reconnecting";
     case "live":
-      return isHolding ? texts.paused : texts.following;
+      return isHolding ? "Paused" : "Following";
     case "off":
       return "";
   }
@@ -132,8 +132,8 @@ function Exports({ text }: { readonly text: () => string }): ReactNode {
   return (
     <>
       <CopyButton text={text} />
-      <button type="button" onClick={() => download(new Blob([text()], { type: "text/plain" }), texts.file)}>
-        {texts.download}
+      <button type="button" onClick={() => download(new Blob([text()], { type: "text/plain" }), "flowgate-log.txt")}>
+        Download
       </button>
     </>
   );
@@ -163,9 +163,9 @@ function FilterBar({
   };
   return (
     <details className="logs-filters" open={matchMedia("(min-width: 641px)").matches}>
-      <summary>{texts.filters}</summary>
+      <summary>Filters</summary>
       <fieldset>
-        <legend>{texts.kinds}</legend>
+        <legend>Kinds</legend>
         {permitted.map((kind) => (
           <label key={kind.name} className="inline">
             <input type="checkbox" checked={chosen.includes(kind)} onChange={() => toggle(kind)} />
@@ -175,23 +175,23 @@ function FilterBar({
       </fieldset>
       <div className="filters">
         <SelectFilter
-          label={texts.level}
+          label="Level"
           value={filters.level}
-          all={texts.allLevels}
+          all="all levels"
           options={levels}
           onChange={(level) => onChange({ level })}
         />
         <SelectFilter
-          label={texts.tab}
+          label="Tab"
           value={filters.tab}
-          all={texts.allTabs}
+          all="all tabs"
           options={useTabs(filters.tab, seen)}
           onChange={(tab) => onChange({ tab })}
         />
-        <TextFilter label={texts.node} value={filters.node} onChange={(node) => onChange({ node })} />
-        <TimeFilter label={texts.since} value={filters.since} onChange={(since) => onChange({ since })} />
-        <TimeFilter label={texts.until} value={filters.until} onChange={(until) => onChange({ until })} />
-        <TextFilter label={texts.text} value={filters.text} onChange={(text) => onChange({ text })} />
+        <TextFilter label="Node (id, name or type)" value={filters.node} onChange={(node) => onChange({ node })} />
+        <TimeFilter label="Since" value={filters.since} onChange={(since) => onChange({ since })} />
+        <TimeFilter label="Until" value={filters.until} onChange={(until) => onChange({ until })} />
+        <TextFilter label="Text" value={filters.text} onChange={(text) => onChange({ text })} />
       </div>
     </details>
   );

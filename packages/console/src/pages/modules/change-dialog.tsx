@@ -82,7 +82,7 @@ function ChangeForm({
   return (
     <DialogForm
       error={error}
-      submit={isBusy ? texts.working : confirm}
+      submit={isBusy ? "Working …" : confirm}
       cancel={isBusy ? appTexts.close : appTexts.cancel}
       isDangerous={isDangerous}
       isDisabled={isBusy || !isReady}
@@ -93,14 +93,17 @@ function ChangeForm({
       <div>
         <label className="inline">
           <input type="checkbox" checked={restarts} onChange={(event) => setRestarts(event.target.checked)} />
-          {texts.restartNow}
+          Start the flows again now
         </label>
-        <p className="muted">{texts.restartNowHint}</p>
+        <p className="muted">
+          In a new process, so that the context in memory is lost, unless modules are only added, enabled or disabled:
+          then they go on. Otherwise they have the change when they are started the next time in a new process.
+        </p>
       </div>
       {isBusy ? (
         <div>
-          <Progress then={restarts ? texts.starting : ""} />
-          <p className="muted">{texts.goesOn}</p>
+          <Progress then={restarts ? "Starting the flows …" : ""} />
+          <p className="muted">If this is closed, the change goes on.</p>
         </div>
       ) : null}
     </DialogForm>

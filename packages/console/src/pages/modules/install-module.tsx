@@ -32,8 +32,8 @@ export function InstallModule({
   return (
     <ChangeDialog
       label={label}
-      title={texts.installTitle}
-      description={texts.installHint}
+      title="Install a module"
+      description="The code of a module runs in the process of the flows, with all that flows may do."
       action="install"
       isMain={isMain}
       onOpen={() => {
@@ -54,12 +54,12 @@ export function InstallModule({
       onChange={onChange}
     >
       <fieldset className="modules-source">
-        <legend className="visually-hidden">{texts.source}</legend>
-        {source(false, texts.fromRegistry)}
-        {source(true, texts.fromFile)}
+        <legend className="visually-hidden">Source</legend>
+        {source(false, "From the registry")}
+        {source(true, "From a file")}
       </fieldset>
       {isUpload ? (
-        <Field label={texts.file} hint={texts.fileHint}>
+        <Field label="Package" hint="A tarball (.tgz) as npm pack makes it.">
           {(attributes) => (
             <input
               {...attributes}
@@ -71,7 +71,7 @@ export function InstallModule({
         </Field>
       ) : (
         <>
-          <Field label={texts.name} hint={texts.nameHint}>
+          <Field label="Name" hint="As for npm, such as node-red-contrib-cron-plus or @flowfuse/node-red-dashboard.">
             {(attributes) => (
               <input
                 {...attributes}
@@ -98,7 +98,7 @@ export function VersionField({
   readonly onChange: (version: string) => void;
 }): ReactNode {
   return (
-    <Field label={texts.version} hint={texts.versionHint}>
+    <Field label="Version" hint="Exact, a range such as ^2.0.0, or a tag. Empty: the newest.">
       {(attributes) => (
         <input
           {...attributes}

@@ -51,7 +51,7 @@ function Enable({ module: { name }, onChange }: Props): ReactNode {
     <ChangeDialog
       label={<Label action="enable" name={name} />}
       title={texts.enableTitle(name)}
-      description={texts.enableHint}
+      description="The flow runtime loads it again."
       action="enable"
       run={(deferRestart) =>
         callUnaryMethod(transport, ModulesService.method.updateModule, { name, enabled: true, deferRestart })
@@ -71,7 +71,9 @@ function Withdraw({
   const [isForced, setForced] = useState(false);
   const isUsed = nodeCount > 0;
   const [title, description] =
-    action === "remove" ? [texts.removeTitle(name), texts.removeHint] : [texts.disableTitle(name), texts.disableHint];
+    action === "remove"
+      ? [texts.removeTitle(name), "Its files are removed. It can be installed again."]
+      : [texts.disableTitle(name), "It stays installed, but the flow runtime does not load it."];
   const { deleteModule, updateModule } = ModulesService.method;
   return (
     <ChangeDialog
@@ -93,7 +95,7 @@ function Withdraw({
           <p>{texts.inUse(nodeCount)}</p>
           <label className="inline">
             <input type="checkbox" checked={isForced} onChange={(event) => setForced(event.target.checked)} />
-            {texts.force}
+            All the same: the flows will not run
           </label>
         </div>
       ) : null}

@@ -31,11 +31,8 @@ export function ModulesPage(): ReactNode {
   const list = useQuery(ModulesService.method.listModules, {});
   const [change, setChange] = useState<Change>();
   return (
-    <Page
-      title={texts.title}
-      actions={can("modules.write") ? <InstallModule isMain onChange={setChange} /> : undefined}
-    >
-      <p className="muted">{texts.intro}</p>
+    <Page title="Modules" actions={can("modules.write") ? <InstallModule isMain onChange={setChange} /> : undefined}>
+      <p className="muted">npm packages that define the node types of the flows.</p>
       <Progress />
       {change === undefined ? null : (
         <ChangeResult of={change} onChange={setChange} onClose={() => setChange(undefined)} />
@@ -48,11 +45,11 @@ export function ModulesPage(): ReactNode {
               <MissingTypes types={missingTypes} modules={modules} onChange={setChange} />
             )}
             <Table
-              label={texts.table}
+              label="Installed modules"
               columns={can("modules.write") ? [...columns, actions(setChange)] : columns}
               rows={modules}
               keyOf={({ name }) => name}
-              empty={texts.none}
+              empty="No modules are installed: the flows have the node types of Node-RED itself."
             />
           </>
         )}
@@ -62,15 +59,15 @@ export function ModulesPage(): ReactNode {
 }
 
 const columns: readonly Column<Module>[] = [
-  { title: texts.module, cell: (module) => <Name of={module} /> },
-  { title: texts.state, cell: (module) => <State of={module} /> },
-  { title: texts.types, cell: ({ types }) => <Types types={types} /> },
-  { title: texts.usedBy, cell: (module) => <Uses of={module} /> },
+  { title: "Module", cell: (module) => <Name of={module} /> },
+  { title: "State", cell: (module) => <State of={module} /> },
+  { title: "Node types", cell: ({ types }) => <Types types={types} /> },
+  { title: "Used by", cell: (module) => <Uses of={module} /> },
 ];
 
 function actions(onChange: (change: Change) => void): Column<Module> {
   return {
-    title: texts.actions,
+    title: "Actions",
     isUntitled: true,
     cell: (module) => <ModuleActions module={module} onChange={onChange} />,
   };
@@ -83,10 +80,10 @@ function Name({ of: { name, version, integrity } }: { readonly of: Module }): Re
         <strong>{visibleText(name)}</strong> {visibleText(version)}
       </summary>
       {integrity === "" ? (
-        <span className="muted">{texts.noIntegrity}</span>
+        <span className="muted">It was not installed by Flowgate.</span>
       ) : (
         <>
-          {texts.integrity} <code className="modules-hash">{visibleText(integrity)}</code>
+          Hash <code className="modules-hash">{visibleText(integrity)}</code>
         </>
       )}
     </details>
@@ -95,23 +92,24 @@ function Name({ of: { name, version, integrity } }: { readonly of: Module }): Re
 
 function State({ of: { enabled, loaded } }: { readonly of: Module }): ReactNode {
   if (!enabled) {
-    return <Sign tone="warn">{texts.disabled}</Sign>;
+    return <Sign tone="warn">disabled</Sign>;
   }
   if (loaded === undefined) {
-    return <Sign tone="neutral">{texts.installed}</Sign>;
+    return <Sign tone="neutral">installed</Sign>;
   }
   return loaded ? (
-    <Sign tone="good">{texts.loaded}</Sign>
+    <Sign tone="good">loaded</Sign>
   ) : (
     <>
-      <Sign tone="bad">{texts.notLoaded}</Sign> <span className="muted">{texts.notLoadedHint}</span>
+      <Sign tone="bad">not loaded</Sign>{" "}
+      <span className="muted">Restart the flows to load it. If that does not help, the log has the reason.</span>
     </>
   );
 }
 
 function Types({ types }: { readonly types: readonly string[] }): ReactNode {
   if (types.length === 0) {
-    return <span className="muted">{texts.noTypes}</span>;
+    return <span className="muted">none</span>;
   }
   return (
     <details>
@@ -130,7 +128,7 @@ function Types({ types }: { readonly types: readonly string[] }): ReactNode {
 function Uses({ of: { nodeCount, flows } }: { readonly of: Module }): ReactNode {
   const [isOpen, setOpen] = useState(false);
   if (nodeCount === 0) {
-    return <span className="muted">{texts.notUsed}</span>;
+    return <span className="muted">no nodes</span>;
   }
   if (flows.length === 0) {
     return texts.uses(nodeCount, 0);
@@ -177,15 +175,18 @@ function ChangeResult({
   const scripts = response.scriptsNotRun.filter((each) => !response.scriptsNeverRun.includes(each));
   const isDeferred = outcome === DeploymentOutcome.UNSPECIFIED;
   return (
-    <section className="card" aria-label={texts.result}>
+    <section className="card" aria-label="Result">
       <output>
         {visibleText(texts.changed[action](`${name} ${version}`))}{" "}
         {isDeferred ? (
-          texts.deferred
+          "The running flows do not have the change yet: they have it when they are started in a new process."
         ) : (
           <>
-            {response.restarted === false ? texts.goOn : texts.startedAgain} <OutcomeSign outcome={outcome} />{" "}
-            {outcome === DeploymentOutcome.RUNNING ? null : <Link href="/">{texts.showReason}</Link>}
+            {response.restarted === false
+              ? "The flows have it, and go on:"
+              : "Result of starting the flows with the change:"}{" "}
+            <OutcomeSign outcome={outcome} />{" "}
+            {outcome === DeploymentOutcome.RUNNING ? null : <Link href="/">Show the reason</Link>}
           </>
         )}
       </output>
@@ -219,7 +220,7 @@ function RestartButton({ onRestart }: { readonly onRestart: (restart: Restart) =
     <>
       {error === undefined ? null : <Problem error={error} />}
       <button type="button" className="primary" disabled={isBusy} onClick={() => void run(restart)}>
-        {isBusy ? texts.restarting : texts.restart}
+        {isBusy ? "Restarting …" : "Restart the flows"}
       </button>
     </>
   );
@@ -240,10 +241,10 @@ function MissingTypes({
   const named = findNamedModules(nodes, modules);
   return (
     <section className="card modules-missing" aria-labelledby="missing-types">
-      <h2 id="missing-types">{texts.missing}</h2>
-      <p>{texts.missingHint}</p>
+      <h2 id="missing-types">Node types are missing</h2>
+      <p>The flows are not started, since these types of their nodes are not installed:</p>
       <Table
-        label={texts.missingTable}
+        label="Missing node types"
         columns={typeColumns}
         rows={describeMissing(types, modules, nodes)}
         keyOf={({ type }) => type}
@@ -251,7 +252,7 @@ function MissingTypes({
       />
       {named.length === 0 ? null : (
         <>
-          <p>{texts.named}</p>
+          <p>The flows name these modules, which are not installed and could define them:</p>
           <ul className="modules-named">
             {named.map(({ name, version }) => (
               <li key={name}>
@@ -278,13 +279,13 @@ function MissingTypes({
 }
 
 const typeColumns: readonly Column<MissingType>[] = [
-  { title: texts.missingType, cell: ({ type }) => <code>{visibleText(type)}</code> },
-  { title: texts.missingNodes, cell: ({ nodes }) => (nodes === 0 ? "" : nodes) },
+  { title: "Node type", cell: ({ type }) => <code>{visibleText(type)}</code> },
+  { title: "Nodes", cell: ({ nodes }) => (nodes === 0 ? "" : nodes) },
   {
-    title: texts.providedBy,
+    title: "Module",
     cell: ({ disabledModule }) =>
       disabledModule === undefined ? (
-        <span className="muted">{texts.providerUnknown}</span>
+        <span className="muted">not known</span>
       ) : (
         visibleText(texts.providedByDisabled(disabledModule))
       ),

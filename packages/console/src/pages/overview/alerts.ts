@@ -14,8 +14,6 @@ import { formatBytes } from "../../components/format.ts";
 import { tabPath } from "../../components/node-path.ts";
 import { texts as all } from "../../texts/overview.ts";
 
-const texts = all.alert;
-
 export type Alert = {
   /** The same for as long as it is about the same. */
   readonly key: string;
@@ -36,13 +34,23 @@ type Known = {
 /** The most severe first. */
 export function findAlerts({ runtime, settings, openProposals, isLive }: Known): Alert[] {
   const alerts: Alert[] = [
-    ...(isLive ? [] : [{ key: "live", tone: "warn", title: texts.notLive, detail: texts.notLiveDetail } as const]),
+    ...(isLive
+      ? []
+      : [
+          {
+            key: "live",
+            tone: "warn",
+            title: "This page is not live",
+            detail:
+              "The connection to the service is interrupted. What is shown may be out of date until it is there again.",
+          } as const,
+        ]),
     ...(runtime === undefined ? [] : [...aboutHealth(runtime), ...aboutResources(runtime)]),
     ...(settings?.replicas.flatMap((replica) => aboutReplica(replica, settings)) ?? []),
   ];
   if (openProposals > 0) {
-    const link = { to: "/proposals", label: texts.toProposals };
-    alerts.push({ key: "proposals", tone: "info", title: texts.proposals(openProposals), detail: "", link });
+    const link = { to: "/proposals", label: "Review" };
+    alerts.push({ key: "proposals", tone: "info", title: all.alert.proposals(openProposals), detail: "", link });
   }
   const severity = ["bad", "warn", "info"];
   return alerts.toSorted((one, other) => severity.indexOf(one.tone) - severity.indexOf(other.tone));
@@ -52,7 +60,7 @@ export function findAlerts({ runtime, settings, openProposals, isLive }: Known):
 function aboutHealth({ rev, failingNodes, health, started, stoppedBy }: GetRuntimeResponse): Alert[] {
   if (!started) {
     const who = describeCaller({ user: stoppedBy, tokenName: "" });
-    return [{ key: "stopped", tone: "warn", title: texts.stopped, detail: texts.stoppedBy(who) }];
+    return [{ key: "stopped", tone: "warn", title: "The flows are stopped", detail: all.alert.stoppedBy(who) }];
   }
   const kinds = Map.groupBy(health?.conditions ?? [], ({ kind }) => kind);
   return [...kinds.values()].flatMap((conditions) => {
@@ -69,32 +77,49 @@ function toAlert(
   const { kind, count, message, flowId, flowLabel } = condition;
   // Global nodes are on no tab.
   const toFlow =
-    flowId === "" ? { to: "/logs?level=error", label: texts.toLogs } : { to: tabPath(flowId), label: texts.toFlow };
-  const toRevision = { to: `/history/${rev}`, label: texts.toRevision };
-  const toModules = { to: "/modules", label: texts.toModules };
+    flowId === "" ? { to: "/logs?level=error", label: "See the log" } : { to: tabPath(flowId), label: "See the flow" };
+  const toRevision = { to: `/history/${rev}`, label: "See the revision" };
+  const toModules = { to: "/modules", label: "Install modules" };
   switch (kind) {
     case ConditionKind.SAFE_MODE:
-      return { key: "safe", tone: "bad", title: texts.safe, detail: texts.safeDetail(message), link: toRevision };
+      return {
+        key: "safe",
+        tone: "bad",
+        title: "Safe mode: the flows are not started",
+        detail: all.alert.safeDetail(message),
+        link: toRevision,
+      };
     case ConditionKind.MISSING_TYPES:
-      return { key: "types", tone: "bad", title: texts.missingTypes, detail: message, link: toModules };
+      return { key: "types", tone: "bad", title: "Node types are missing", detail: message, link: toModules };
     case ConditionKind.MISSING_MODULES:
-      return { key: "modules", tone: "bad", title: texts.missingModules, detail: message, link: toModules };
+      return { key: "modules", tone: "bad", title: "Modules are missing", detail: message, link: toModules };
     case ConditionKind.RESTARTED:
-      return { key: "restarted", tone: "bad", title: texts.restarted(count), detail: message, link: toFlow };
+      return { key: "restarted", tone: "bad", title: all.alert.restarted(count), detail: message, link: toFlow };
     case ConditionKind.NODES_FAILING: {
-      const title = texts.failingNodes(Math.max(failingNodes, 1 + others.length));
+      const title = all.alert.failingNodes(Math.max(failingNodes, 1 + others.length));
       const tabs = new Set(others.map((other) => other.flowId)).difference(new Set([flowId]));
       const tab = flowId === "" ? all.tabs.globalNodes : flowLabel || flowId;
-      return { key: "nodes", tone: "bad", title, detail: texts.failingNodesDetail(tab, tabs.size), link: toFlow };
+      return { key: "nodes", tone: "bad", title, detail: all.alert.failingNodesDetail(tab, tabs.size), link: toFlow };
     }
     case ConditionKind.DISK:
-      return { key: "disk", tone: "bad", title: texts.disk, detail: message };
+      return { key: "disk", tone: "bad", title: "The disk is nearly full", detail: message };
     case ConditionKind.REPLICA_LOST:
-      return { key: "lost", tone: "bad", title: texts.lost(count), detail: message };
+      return { key: "lost", tone: "bad", title: all.alert.lost(count), detail: message };
     case ConditionKind.NO_RUNNER:
-      return { key: "runner", tone: "bad", title: texts.noRunner, detail: texts.noRunnerDetail };
+      return {
+        key: "runner",
+        tone: "bad",
+        title: "No replica runs the flows",
+        detail: "Start one whose configuration permits it to run flows.",
+      };
     default:
-      return { key: `condition ${kind}`, tone: "bad", title: texts.failed, detail: message, link: toRevision };
+      return {
+        key: `condition ${kind}`,
+        tone: "bad",
+        title: "The active revision does not run as it should",
+        detail: message,
+        link: toRevision,
+      };
   }
 }
 
@@ -115,8 +140,8 @@ function aboutHeap(process: "runtime" | "service", usage: ProcessUsage | undefin
   if (usage === undefined || usage.heapLimitBytes === 0 || usage.heapBytes < usage.heapLimitBytes * 0.9) {
     return [];
   }
-  const detail = texts.heapDetail(formatBytes(usage.heapBytes), formatBytes(usage.heapLimitBytes));
-  return [{ key: `heap ${process}`, tone: "warn", title: texts.heap[process], detail }];
+  const detail = all.alert.heapDetail(formatBytes(usage.heapBytes), formatBytes(usage.heapLimitBytes));
+  return [{ key: `heap ${process}`, tone: "warn", title: all.alert.heap[process], detail }];
 }
 
 const troubled: ReadonlySet<RuntimeState> = new Set([RuntimeState.FAILED, RuntimeState.SAFE, RuntimeState.RESTARTING]);
@@ -124,12 +149,12 @@ const troubled: ReadonlySet<RuntimeState> = new Set([RuntimeState.FAILED, Runtim
 function aboutReplica({ self, name, version, state, message }: Replica, settings: GetSettingsResponse): Alert[] {
   const alerts: Alert[] = [];
   if (version !== settings.version) {
-    const detail = texts.versionDetail(version, settings.version);
-    alerts.push({ key: `version ${name}`, tone: "warn", title: texts.version(name), detail });
+    const detail = all.alert.versionDetail(version, settings.version);
+    alerts.push({ key: `version ${name}`, tone: "warn", title: all.alert.version(name), detail });
   }
   // The runtime of the one that responds has said so already.
   if (!self && troubled.has(state)) {
-    alerts.push({ key: `replica ${name}`, tone: "bad", title: texts.replica(name), detail: message });
+    alerts.push({ key: `replica ${name}`, tone: "bad", title: all.alert.replica(name), detail: message });
   }
   return alerts;
 }

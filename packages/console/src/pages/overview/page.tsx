@@ -21,7 +21,6 @@ import { Timeline } from "./timeline.tsx";
 import { Usage } from "./usage.tsx";
 import { Link } from "wouter";
 import { visibleText } from "../../components/visible-text.ts";
-import { texts } from "../../texts/overview.ts";
 import { Fact } from "../../components/fact.tsx";
 import { runsFlows } from "../../components/runtime.ts";
 import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
@@ -119,9 +118,9 @@ function useIsLiveOrNew(): boolean {
 
 function AlertList({ alerts }: { readonly alerts: readonly Alert[] }): ReactNode {
   return (
-    <section aria-label={texts.alerts} aria-live="polite" className="overview-alerts">
+    <section aria-label="Alerts" aria-live="polite" className="overview-alerts">
       {alerts.length === 0 ? (
-        <p className="muted">{texts.noAlerts}</p>
+        <p className="muted">No alerts.</p>
       ) : (
         <ul className="plain-list">
           {alerts.map(({ key, tone, title, detail, link }) => (
@@ -147,15 +146,15 @@ function ActiveRevision({ revision }: { readonly revision: Revision | undefined 
   const { can } = useSession();
   return (
     <section className="card" aria-labelledby="overview-active">
-      <h2 id="overview-active">{texts.active.title}</h2>
+      <h2 id="overview-active">Active revision</h2>
       {revision === undefined ? (
-        <p className="muted">{texts.active.none}</p>
+        <p className="muted">Nothing was deployed yet.</p>
       ) : (
         <>
           <Facts revision={revision} />
           <div className="actions">
             <Link href={`/history/${encodeURIComponent(revision.rev)}`} className="button">
-              {can("flows.write") && revision.parent !== "" ? texts.active.undo : texts.active.history}
+              {can("flows.write") && revision.parent !== "" ? "See the change, and undo it …" : "See the change"}
             </Link>
           </div>
         </>
@@ -168,16 +167,16 @@ function Facts({ revision }: { readonly revision: Revision }): ReactNode {
   const { rev, message, createTime, nodeCount } = revision;
   return (
     <dl className="facts">
-      <Fact name={texts.active.revision}>
+      <Fact name="Revision">
         <RevisionLink rev={rev} /> <RevisionOutcome of={revision} />
       </Fact>
-      <Fact name={texts.active.message}>
-        {message === "" ? <span className="muted">{texts.active.noMessage}</span> : <bdi>{visibleText(message)}</bdi>}
+      <Fact name="Message">
+        {message === "" ? <span className="muted">no message</span> : <bdi>{visibleText(message)}</bdi>}
       </Fact>
-      <Fact name={texts.active.by}>
+      <Fact name="Deployed by">
         <RevisionAuthor of={revision} />, <Time at={createTime} />
       </Fact>
-      <Fact name={texts.active.nodes}>{nodeCount}</Fact>
+      <Fact name="Nodes">{nodeCount}</Fact>
     </dl>
   );
 }

@@ -12,8 +12,6 @@ import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
 import { texts as revisionTexts } from "../../texts/revision.ts";
 
-const texts = all.runtime;
-
 export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeResponse }): ReactNode {
   const refresh = useRefresh(
     RuntimeService.method.getRuntime,
@@ -27,10 +25,10 @@ export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeRespo
   if (!runtime.started) {
     return (
       <ConfirmButton
-        label={texts.start}
-        title={texts.startTitle}
-        description={texts.startDescription}
-        confirm={texts.start}
+        label={all.runtime.start}
+        title="Start the flows?"
+        description="The active revision is started on all replicas."
+        confirm={all.runtime.start}
         onConfirm={() => start.mutateAsync({}).then(refresh)}
       />
     );
@@ -40,24 +38,26 @@ export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeRespo
     <>
       {isHere ? (
         <ConfirmButton
-          label={texts.restart}
-          title={texts.restartTitle}
+          label={all.runtime.restart}
+          title="Restart the flows?"
           description={
             <>
-              <p>{texts.restartDescription}</p>
-              {state === RuntimeState.SAFE ? <p>{texts.leaveSafeMode}</p> : null}
-              {runtime.replica === "" ? null : <p>{texts.restartReplica(runtime.replica)}</p>}
+              <p>The active revision is started in a new process. What is only in the memory of the flows is lost.</p>
+              {state === RuntimeState.SAFE ? (
+                <p>It also leaves safe mode: the flows are started again, and may end the process again.</p>
+              ) : null}
+              {runtime.replica === "" ? null : <p>{all.runtime.restartReplica(runtime.replica)}</p>}
             </>
           }
-          confirm={texts.restart}
+          confirm={all.runtime.restart}
           onConfirm={() => restart.mutateAsync({}).then(refresh)}
         />
       ) : null}
       <ConfirmButton
-        label={texts.stop}
-        title={texts.stopTitle}
-        description={texts.stopDescription}
-        confirm={texts.stop}
+        label={all.runtime.stop}
+        title="Stop the flows?"
+        description="Their processes end on all replicas. They remain stopped, also after deployments and restarts of the service, until someone starts them."
+        confirm={all.runtime.stop}
         isDangerous
         isPlain
         onConfirm={() => stop.mutateAsync({}).then(refresh)}
@@ -78,20 +78,20 @@ export function RuntimeCard({
   const port = runtime?.httpPort ?? 0;
   return (
     <section className="card" aria-labelledby="overview-runtime">
-      <h2 id="overview-runtime">{texts.title}</h2>
+      <h2 id="overview-runtime">Flows</h2>
       <dl className="facts">
-        <Fact name={texts.state}>
+        <Fact name="State">
           <StateSign state={runtime?.state ?? RuntimeState.UNSPECIFIED} /> <Time at={stopTime} />
         </Fact>
-        <Fact name={texts.health}>
+        <Fact name="Health">
           {health === undefined ? null : <HealthSign state={health.state} />}{" "}
           {restarts === 0 ? null : revisionTexts.restarts(restarts)}
         </Fact>
-        <Fact name={texts.reason}>{visibleText(runtime?.message ?? "")}</Fact>
-        <Fact name={texts.runtime}>{[runtime?.name, runtime?.version].join(" ")}</Fact>
-        <Fact name={texts.port}>{port === 0 ? "" : texts.onPort(port)}</Fact>
-        <Fact name={texts.respondedBy}>{replica}</Fact>
-        <Fact name={texts.service}>{version}</Fact>
+        <Fact name="Reason">{visibleText(runtime?.message ?? "")}</Fact>
+        <Fact name="Runtime">{[runtime?.name, runtime?.version].join(" ")}</Fact>
+        <Fact name="HTTP-in nodes">{port === 0 ? "" : all.runtime.onPort(port)}</Fact>
+        <Fact name="Responding replica">{replica}</Fact>
+        <Fact name="Flowgate">{version}</Fact>
       </dl>
       {replicas.length < 2 ? null : (
         <Table label={titles.title} rows={replicas} keyOf={({ name }) => name} empty="" columns={columns(rev)} />

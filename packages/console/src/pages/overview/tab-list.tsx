@@ -8,8 +8,6 @@ import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
 
-const texts = all.tabs;
-
 /** Those that are named in the row of a tab. */
 const maxNamed = 5;
 
@@ -26,36 +24,42 @@ export function TabList({
 }): ReactNode {
   return (
     <section className="card" aria-labelledby="overview-tabs">
-      <h2 id="overview-tabs">{texts.title}</h2>
+      <h2 id="overview-tabs">Tabs</h2>
       {isUp && flows === undefined ? null : (
         <Table
-          label={texts.label}
+          label="Tabs with their errors"
           rows={flows ?? []}
           keyOf={({ flowId }) => flowId}
-          empty={isUp ? texts.none : texts.notRunning}
+          empty={
+            isUp
+              ? "No node has a state yet: none has received a message, set a status or logged an error."
+              : "There are no nodes, since the flows do not run on the replica that responds."
+          }
           columns={columns(Map.groupBy(nodes, ({ flowId }) => flowId))}
         />
       )}
-      {(flows?.length ?? 0) > 0 ? <p className="muted">{texts.hint}</p> : null}
+      {(flows?.length ?? 0) > 0 ? (
+        <p className="muted">Since the nodes were started; failing are those with errors within the last 10 minutes.</p>
+      ) : null}
     </section>
   );
 }
 
 /** `failing` are the nodes with errors, by the id of their tab. */
 const columns = (failing: ReadonlyMap<string, readonly NodeState[]>): readonly Column<FlowState>[] => [
-  { title: texts.tab, cell: (flow) => <TabLink flow={flow} /> },
-  { title: texts.errors, cell: ({ errors }) => <Count value={errors} tone="bad" /> },
-  { title: texts.warnings, cell: ({ warnings }) => <Count value={warnings} tone="warn" /> },
-  { title: texts.messages, cell: ({ messages }) => formatCount(messages) },
+  { title: "Tab", cell: (flow) => <TabLink flow={flow} /> },
+  { title: "Errors", cell: ({ errors }) => <Count value={errors} tone="bad" /> },
+  { title: "Warnings", cell: ({ warnings }) => <Count value={warnings} tone="warn" /> },
+  { title: "Messages", cell: ({ messages }) => formatCount(messages) },
   {
-    title: texts.failing,
+    title: "Failing nodes",
     cell: ({ flowId }) => {
       const nodes = failing.get(flowId);
       return nodes === undefined ? null : <FailingNodes nodes={nodes} />;
     },
   },
   {
-    title: texts.lastError,
+    title: "Last error",
     cell: ({ lastError, lastErrorTime }) =>
       lastError === undefined ? null : (
         <>
@@ -69,7 +73,7 @@ const columns = (failing: ReadonlyMap<string, readonly NodeState[]>): readonly C
 ];
 
 function TabLink({ flow: { flowId, flowLabel } }: { readonly flow: FlowState }): ReactNode {
-  return <Link href={tabPath(flowId)}>{flowId === "" ? texts.globalNodes : visibleText(flowLabel || flowId)}</Link>;
+  return <Link href={tabPath(flowId)}>{flowId === "" ? all.tabs.globalNodes : visibleText(flowLabel || flowId)}</Link>;
 }
 
 function Count({ value, tone }: { readonly value: number; readonly tone: "bad" | "warn" }): ReactNode {
@@ -94,7 +98,7 @@ function FailingNodes({ nodes }: { readonly nodes: readonly NodeState[] }): Reac
             <span className="muted">×{formatCount(node.errors)}</span>
           </li>
         ))}
-      {nodes.length > maxNamed ? <li className="muted">{texts.more(nodes.length - maxNamed)}</li> : null}
+      {nodes.length > maxNamed ? <li className="muted">{all.tabs.more(nodes.length - maxNamed)}</li> : null}
     </ul>
   );
 }

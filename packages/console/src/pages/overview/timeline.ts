@@ -3,8 +3,6 @@ import { type Event, type Revision, RevisionCause, RuntimeState } from "@flowgat
 import { describeCaller, describeOutcome, describeState, type Tone } from "../../components/describe.ts";
 import { texts as all } from "../../texts/overview.ts";
 
-const texts = all.timeline;
-
 export const dayMs = 24 * 60 * 60_000;
 
 export type Entry = {
@@ -25,36 +23,36 @@ export function toEntries(revisions: readonly Revision[], changes: readonly Even
 }
 
 const causes: Partial<Record<RevisionCause, string>> = {
-  [RevisionCause.RESTORE]: texts.restored,
-  [RevisionCause.UNDO]: texts.undone,
-  [RevisionCause.AUTOMATIC_UNDO]: texts.undoneAutomatically,
+  [RevisionCause.RESTORE]: "Restored an earlier revision",
+  [RevisionCause.UNDO]: "Undid a deployment",
+  [RevisionCause.AUTOMATIC_UNDO]: "Undid a failed deployment automatically",
 };
 
 function toDeployment(revision: Revision): Entry {
   const { rev, createTime, cause, user, message, outcome, outcomeMessage } = revision;
   const [word, tone] = describeOutcome(outcome);
-  const text = causes[cause] ?? texts.deployed;
+  const text = causes[cause] ?? "Deployed";
   return {
     key: rev,
     kind: "deployment",
     atMs: createTime === undefined ? 0 : timestampMs(createTime),
     tone,
     word,
-    text: user === "" ? text : `${text} ${texts.by(describeCaller(revision))}`,
+    text: user === "" ? text : `${text} ${all.timeline.by(describeCaller(revision))}`,
     detail: [message, outcomeMessage].filter((text) => text !== "").join(" · "),
     rev,
   };
 }
 
 const changed: Readonly<Record<number, string>> = {
-  [RuntimeState.STARTING]: texts.changed.starting,
-  [RuntimeState.RUNNING]: texts.changed.running,
-  [RuntimeState.FAILED]: texts.changed.failed,
-  [RuntimeState.RESTARTING]: texts.changed.restarting,
-  [RuntimeState.SAFE]: texts.changed.safe,
-  [RuntimeState.STOPPED]: texts.changed.stopped,
-  [RuntimeState.STANDBY]: texts.changed.standby,
-  [RuntimeState.DISABLED]: texts.changed.disabled,
+  [RuntimeState.STARTING]: all.timeline.changed.starting,
+  [RuntimeState.RUNNING]: all.timeline.changed.running,
+  [RuntimeState.FAILED]: all.timeline.changed.failed,
+  [RuntimeState.RESTARTING]: all.timeline.changed.restarting,
+  [RuntimeState.SAFE]: all.timeline.changed.safe,
+  [RuntimeState.STOPPED]: all.timeline.changed.stopped,
+  [RuntimeState.STANDBY]: all.timeline.changed.standby,
+  [RuntimeState.DISABLED]: all.timeline.changed.disabled,
 };
 
 type Change = { readonly event: Event; readonly atMs: number; readonly state: RuntimeState; readonly message: string };
@@ -85,12 +83,12 @@ function toChanges(events: readonly Event[]): Entry[] {
       }
       const isRestart = isStarting && previous !== undefined && previous.event.rev === change.event.rev;
       if (isRestart && isUp(before)) {
-        return [toChange(change, texts.restarted)];
+        return [toChange(change, "The flows were restarted")];
       }
       if (isStarting || (change.state === RuntimeState.RUNNING && before === RuntimeState.RUNNING)) {
         return [];
       }
-      return [toChange(change, changed[change.state] ?? texts.changed.unknown)];
+      return [toChange(change, changed[change.state] ?? all.timeline.changed.unknown)];
     });
   });
 }
@@ -108,7 +106,7 @@ function toChange({ event, atMs, state, message }: Change, text: string): Entry 
     atMs,
     tone,
     word,
-    text: event.runtime === "" ? text : `${text} ${texts.on(event.runtime)}`,
+    text: event.runtime === "" ? text : `${text} ${all.timeline.on(event.runtime)}`,
     detail: message,
     rev: event.rev,
   };

@@ -13,8 +13,6 @@ import { useSession } from "../../session.tsx";
 import { texts as all } from "../../texts/overview.ts";
 import { dayMs, type Entry, type Span, toEntries, toSpans } from "./timeline.ts";
 
-const texts = all.timeline;
-
 const maxRead = 200;
 
 /** Those that are shown at first. */
@@ -44,11 +42,15 @@ export function Timeline(): ReactNode {
   const entries = toEntries(revisions.data?.revisions ?? [], changes).filter(({ atMs }) => atMs > nowMs - dayMs);
   return (
     <section className="card" aria-labelledby="overview-timeline">
-      <h2 id="overview-timeline">{texts.title}</h2>
+      <h2 id="overview-timeline">The last day</h2>
       {error === null ? null : <Problem error={error} />}
-      {can("logs.read") ? null : <p className="muted">{texts.withoutStates}</p>}
+      {can("logs.read") ? null : <p className="muted">Changes of state need the permission logs.read.</p>}
       <Picture entries={entries} spans={toSpans(changes, nowMs)} nowMs={nowMs} />
-      {entries.length === 0 && !isPending ? <p className="muted">{texts.none}</p> : <EntryList entries={entries} />}
+      {entries.length === 0 && !isPending ? (
+        <p className="muted">Nothing was deployed, and the state of the flows has not changed.</p>
+      ) : (
+        <EntryList entries={entries} />
+      )}
     </section>
   );
 }
@@ -92,7 +94,7 @@ function Picture({
             y2={height}
           />
           <text x={x(nowMs - hours * 3_600_000)} y={height + 14} textAnchor={anchors[hours] ?? "middle"}>
-            {hours === 0 ? texts.now : texts.hoursAgo(hours)}
+            {hours === 0 ? "now" : all.timeline.hoursAgo(hours)}
           </text>
         </g>
       ))}
@@ -126,7 +128,7 @@ function EntryList({ entries }: { readonly entries: readonly Entry[] }): ReactNo
   const shown = isWhole ? entries : entries.slice(0, fewEntries);
   return (
     <>
-      <ol className="overview-entries plain-list" aria-label={texts.list}>
+      <ol className="overview-entries plain-list" aria-label="Deployments and changes of state, newest first">
         {shown.map(({ key, atMs, tone, word, text, detail, rev, kind }) => (
           <li key={key}>
             <Time at={timestampFromMs(atMs)} />
@@ -146,7 +148,7 @@ function EntryList({ entries }: { readonly entries: readonly Entry[] }): ReactNo
       </ol>
       {entries.length > shown.length ? (
         <button type="button" className="load-more" onClick={() => setWhole(true)}>
-          {texts.showAll(entries.length)}
+          {all.timeline.showAll(entries.length)}
         </button>
       ) : null}
     </>

@@ -5,8 +5,6 @@ import { formatBytes, formatNumber } from "../../components/format.ts";
 import { type Column, Table } from "../../components/table.tsx";
 import { texts as all } from "../../texts/overview.ts";
 
-const texts = all.usage;
-
 type Sample = {
   readonly seconds: number;
   readonly flows: ProcessUsage | undefined;
@@ -19,11 +17,11 @@ const maxSamples = 720;
 type Process = { readonly name: string; readonly usage: ProcessUsage | undefined };
 
 const columns: readonly Column<Process>[] = [
-  { title: texts.process, cell: ({ name }) => name },
-  { title: texts.heap, cell: ({ usage }) => (usage === undefined ? texts.unknown : formatHeap(usage)) },
-  { title: texts.rss, cell: ({ usage }) => formatKnown(usage?.rssBytes, formatBytes) },
-  { title: texts.cpu, cell: ({ usage }) => formatKnown(usage?.cpuShare, formatShare) },
-  { title: texts.delay, cell: ({ usage }) => formatKnown(usage?.eventLoopDelayMs, formatMs) },
+  { title: "Process", cell: ({ name }) => name },
+  { title: all.usage.heap, cell: ({ usage }) => (usage === undefined ? all.usage.unknown : formatHeap(usage)) },
+  { title: "Resident memory", cell: ({ usage }) => formatKnown(usage?.rssBytes, formatBytes) },
+  { title: "CPU", cell: ({ usage }) => formatKnown(usage?.cpuShare, formatShare) },
+  { title: all.usage.delay, cell: ({ usage }) => formatKnown(usage?.eventLoopDelayMs, formatMs) },
 ];
 
 export function Usage({
@@ -38,20 +36,24 @@ export function Usage({
   const times = samples.map(({ seconds }) => seconds);
   return (
     <section className="card" aria-labelledby="overview-usage">
-      <h2 id="overview-usage">{texts.title}</h2>
+      <h2 id="overview-usage">{all.usage.title}</h2>
       <div className="overview-charts">
-        <UsageChart title={texts.heap} now={[toMib(flows), toMib(service)]} format={formatMib}>
+        <UsageChart title={all.usage.heap} now={[toMib(flows), toMib(service)]} format={formatMib}>
           {{ times, series: toSeries(samples, toMib) }}
         </UsageChart>
-        <UsageChart title={texts.delay} now={[flows?.eventLoopDelayMs, service?.eventLoopDelayMs]} format={formatMs}>
+        <UsageChart
+          title={all.usage.delay}
+          now={[flows?.eventLoopDelayMs, service?.eventLoopDelayMs]}
+          format={formatMs}
+        >
           {{ times, series: toSeries(samples, (usage) => usage?.eventLoopDelayMs) }}
         </UsageChart>
       </div>
       <Table
-        label={texts.title}
+        label={all.usage.title}
         rows={[
-          { name: texts.flows, usage: flows },
-          { name: texts.service, usage: service },
+          { name: all.usage.flows, usage: flows },
+          { name: all.usage.service, usage: service },
         ]}
         keyOf={({ name }) => name}
         empty=""
@@ -59,7 +61,7 @@ export function Usage({
       />
       {disk === undefined ? null : (
         <p>
-          {texts.disk}: {texts.of(formatBytes(disk.freeBytes), formatBytes(disk.totalBytes))}
+          {"Free disk space"}: {all.usage.of(formatBytes(disk.freeBytes), formatBytes(disk.totalBytes))}
         </p>
       )}
     </section>
@@ -81,8 +83,8 @@ function toSeries(
   read: (usage: ProcessUsage | undefined) => number | undefined,
 ): readonly Series[] {
   return [
-    { name: texts.flows, color: "--accent", values: samples.map(({ flows }) => read(flows) ?? null) },
-    { name: texts.service, color: "--warn", values: samples.map(({ service }) => read(service) ?? null) },
+    { name: all.usage.flows, color: "--accent", values: samples.map(({ flows }) => read(flows) ?? null) },
+    { name: all.usage.service, color: "--warn", values: samples.map(({ service }) => read(service) ?? null) },
   ];
 }
 
@@ -102,10 +104,10 @@ function UsageChart({
       <figcaption>
         <h3>{title}</h3>
         <span className="overview-key" data-series="flows">
-          {texts.flows} {formatKnown(flows, format)}
+          {all.usage.flows} {formatKnown(flows, format)}
         </span>
         <span className="overview-key" data-series="service">
-          {texts.service} {formatKnown(service, format)}
+          {all.usage.service} {formatKnown(service, format)}
         </span>
       </figcaption>
       <Chart times={times} series={series} format={format} />
@@ -114,11 +116,11 @@ function UsageChart({
 }
 
 function formatKnown(value: number | undefined, format: (value: number) => string): string {
-  return value === undefined ? texts.unknown : format(value);
+  return value === undefined ? all.usage.unknown : format(value);
 }
 
 function formatHeap({ heapBytes, heapLimitBytes }: ProcessUsage): string {
-  return texts.of(formatBytes(heapBytes), formatBytes(heapLimitBytes));
+  return all.usage.of(formatBytes(heapBytes), formatBytes(heapLimitBytes));
 }
 
 function toMib(usage: ProcessUsage | undefined): number | undefined {

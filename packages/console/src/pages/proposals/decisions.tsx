@@ -40,11 +40,11 @@ export function DecisionButtons({
     <div className="actions">
       {approve ? (
         <Decision
-          label={texts.approve}
-          title={texts.approveTitle}
+          label="Approve"
+          title="Approve and deploy this proposal?"
           description={<Approved proposal={proposal} plan={plan} />}
-          reason={texts.comment}
-          confirm={texts.approveConfirm}
+          reason="Comment"
+          confirm="Approve and deploy"
           isPrimary
           // What is approved is what was shown.
           isDisabled={plan === undefined}
@@ -56,8 +56,8 @@ export function DecisionButtons({
       {reject ? (
         <Decision
           label={texts.reject}
-          title={texts.rejectTitle}
-          description={texts.rejectHint}
+          title="Reject this proposal?"
+          description="It can't be approved any more then. The proposer sees the reason."
           reason={texts.why}
           isReasonRequired
           confirm={texts.reject}
@@ -67,8 +67,8 @@ export function DecisionButtons({
       {withdraw ? (
         <Decision
           label={texts.withdraw}
-          title={texts.withdrawTitle}
-          description={texts.withdrawHint}
+          title="Withdraw this proposal?"
+          description="It can't be approved any more then."
           reason={texts.why}
           confirm={texts.withdraw}
           onConfirm={(reason) => callUnaryMethod(transport, withdrawProposal, { id, reason })}
@@ -102,7 +102,7 @@ function Approved({
       </ul>
       {plan === undefined ? null : <Harm plan={plan} modules={modules} />}
       <p>
-        {texts.approveDigest} <code className="digest">{visibleText(digest)}</code>
+        Its digest, which the audit log has too: <code className="digest">{visibleText(digest)}</code>
       </p>
     </>
   );
@@ -155,7 +155,7 @@ function Decision({
       {(close) => (
         <DialogForm
           error={error}
-          submit={isBusy ? texts.busy : confirm}
+          submit={isBusy ? "One moment …" : confirm}
           isDangerous={!isPrimary}
           isDisabled={isBusy}
           onSubmit={() => void decide(close)}

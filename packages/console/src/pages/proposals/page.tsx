@@ -49,12 +49,12 @@ function List(): ReactNode {
         <SelectFilter
           label={texts.state}
           value={state}
-          all={texts.open}
+          all="Open"
           options={[
             ...states
               .filter(({ name }) => name !== "open")
               .map(({ name }) => ({ value: name, label: texts.states[name] })),
-            { value: "any", label: texts.any },
+            { value: "any", label: "Any state" },
           ]}
           onChange={(value) => setFilters({ state: value })}
         />
@@ -63,11 +63,11 @@ function List(): ReactNode {
         {({ pages }) => (
           <>
             <Table
-              label={texts.list}
+              label="Proposals"
               columns={columns}
               rows={pages.flatMap(({ proposals }) => proposals)}
               keyOf={({ id }) => id}
-              empty={texts.none}
+              empty="There are no such proposals."
             />
             <LoadMore of={list} />
           </>

@@ -31,10 +31,10 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
   const deployments = useDeployments();
   const [response, setResponse] = useState<SetFlowsResponse>();
   return (
-    <Page title={texts.proposal} actions={<Link href="/proposals">{texts.back}</Link>}>
+    <Page title="Proposal" actions={<Link href="/proposals">All proposals</Link>}>
       {response === undefined ? null : (
         <section className="card">
-          <StepHeading>{texts.outcome}</StepHeading>
+          <StepHeading>Outcome</StepHeading>
           <Outcome response={response} deployments={deployments} />
         </section>
       )}
@@ -44,13 +44,15 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
             <Facts proposal={data} />
             <Decide proposal={data} plan={plan.data} onDeployed={setResponse} />
             <section className="stack">
-              <h2>{data.state === ProposalState.OPEN ? texts.plan : texts.planInBase}</h2>
+              <h2>{data.state === ProposalState.OPEN ? "Plan" : "Plan, in the revision that it is a change of"}</h2>
               {plan.error === null ? (
                 <Result of={plan}>
                   {(shown) => <Plan plan={shown} type={data.deploymentType} modules={data.modules} />}
                 </Result>
               ) : (
-                <p className="muted">{texts.noPlan}</p>
+                <p className="muted">
+                  There is no plan: the revision that it is a change of is not in the history any more.
+                </p>
               )}
             </section>
           </>
@@ -75,15 +77,15 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
       </Fact>
       <Fact name={texts.expires}>{state === ProposalState.OPEN ? <Time at={expireTime} /> : null}</Fact>
       {closeTime === undefined ? null : (
-        <Fact name={texts.closed}>
+        <Fact name="Closed">
           <Time at={closeTime} />{" "}
           {closedBy === ""
             ? null
             : `(${visibleText(describeCaller({ user: closedBy, tokenName: closedByTokenName }))})`}
         </Fact>
       )}
-      <Fact name={texts.reason}>{visibleText(reason)}</Fact>
-      <Fact name={texts.rev}>{rev && <RevisionLink rev={rev} />}</Fact>
+      <Fact name="Reason">{visibleText(reason)}</Fact>
+      <Fact name="Deployed as">{rev && <RevisionLink rev={rev} />}</Fact>
       <Fact name={texts.changes}>{describeChanges(proposal, Infinity)}</Fact>
       {modules.length === 0 ? null : (
         <Fact name={texts.modules}>
@@ -96,14 +98,14 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
           </ul>
         </Fact>
       )}
-      <Fact name={texts.size}>{texts.nodes(nodeCount)}</Fact>
-      <Fact name={texts.base}>
+      <Fact name="Flows">{texts.nodes(nodeCount)}</Fact>
+      <Fact name="Change of revision">
         <RevisionLink rev={base} />
       </Fact>
-      <Fact name={texts.restart}>{deploymentTypes[deploymentType]}</Fact>
-      <Fact name={texts.observe}>{wait === undefined ? null : texts.seconds(wait, maxErrors)}</Fact>
-      <Fact name={texts.onFailure}>{onFailure === OnFailure.UNDO ? texts.undone : null}</Fact>
-      <Fact name={texts.digest}>
+      <Fact name="Restart">{deploymentTypes[deploymentType]}</Fact>
+      <Fact name="Observed">{wait === undefined ? null : texts.seconds(wait, maxErrors)}</Fact>
+      <Fact name="On failure">{onFailure === OnFailure.UNDO ? "undone" : null}</Fact>
+      <Fact name="Digest">
         <code>{visibleText(digest)}</code>
       </Fact>
     </dl>

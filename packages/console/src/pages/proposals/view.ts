@@ -33,14 +33,29 @@ export function decisionsOf(
   { username, can }: { readonly username: string; readonly can: (permission: string) => boolean },
 ): Decisions {
   if (state !== ProposalState.OPEN) {
-    const hint = state === ProposalState.STALE ? texts.stale : state === ProposalState.EXPIRED ? texts.expired : "";
+    const hint =
+      state === ProposalState.STALE
+        ? "It can't be approved any more: another deployment has replaced the revision that it is a change of. Propose the flows again."
+        : state === ProposalState.EXPIRED
+          ? "It can't be approved any more: nobody has approved it in time. Propose the flows again."
+          : "";
     return { approve: false, reject: false, withdraw: false, hint };
   }
   if (user === username) {
-    return { approve: false, reject: false, withdraw: can("flows.propose"), hint: texts.own };
+    return {
+      approve: false,
+      reject: false,
+      withdraw: can("flows.propose"),
+      hint: "You have proposed it: someone else approves or rejects it.",
+    };
   }
   const isApprover = can("flows.approve") && username !== "";
-  return { approve: isApprover, reject: isApprover, withdraw: false, hint: isApprover ? "" : texts.notPermitted };
+  return {
+    approve: isApprover,
+    reject: isApprover,
+    withdraw: false,
+    hint: isApprover ? "" : "Who approves or rejects it needs the permission flows.approve.",
+  };
 }
 
 /** `contrib-one 1.0.0` */
@@ -53,12 +68,12 @@ const maxNamed = 5;
 /** `Invoices, subflow 4f0c, nodes outside of tabs` */
 export function describeChanges({ changes }: Pick<Proposal, "changes">, max: number = maxNamed): string {
   if (changes.length === 0) {
-    return texts.modulesOnly;
+    return "modules only";
   }
   const names = changes.slice(0, max).map(({ id, label, kind }) => {
     const name = visibleText(label || id);
     return kind === ContainerKind.GLOBAL || name === ""
-      ? texts.otherNodes
+      ? "nodes outside of tabs"
       : kind === ContainerKind.SUBFLOW
         ? texts.subflow(name)
         : name;

@@ -37,13 +37,15 @@ export function SettingsPage(): ReactNode {
   const settings = useQuery(SettingsService.method.getSettings, {});
   const identity = useQuery(AuthService.method.getIdentity, {});
   return (
-    <Page title={texts.title}>
-      <p className="muted">{texts.intro}</p>
+    <Page title="Settings">
+      <p className="muted">
+        The state of this service, and what you may do. Settings are changed in its configuration file.
+      </p>
       <Result of={settings}>
         {({ version, apiVersions, runtime, replicas, roles }) => (
           <>
             <section className="card">
-              <h2>{texts.service}</h2>
+              <h2>Service</h2>
               <dl className="settings-facts">
                 <Fact of={serviceFields.version}>{visibleText(version)}</Fact>
                 <Fact of={serviceFields.apiVersions}>{visibleText(apiVersions.join(", "))}</Fact>
@@ -51,7 +53,7 @@ export function SettingsPage(): ReactNode {
             </section>
             {runtime === undefined ? null : (
               <section className="card">
-                <h2>{texts.runtime}</h2>
+                <h2>Flow runtime</h2>
                 <RuntimeFacts of={runtime} />
               </section>
             )}
@@ -64,7 +66,9 @@ export function SettingsPage(): ReactNode {
             {roles.length === 0 ? null : (
               <section className="card">
                 <h2>{texts.roles}</h2>
-                <p className="muted">{texts.rolesHint}</p>
+                <p className="muted">
+                  Sets of permissions, whose names the configuration can grant and tokens can be limited to.
+                </p>
                 <RoleTable roles={roles} />
               </section>
             )}
@@ -72,11 +76,11 @@ export function SettingsPage(): ReactNode {
         )}
       </Result>
       <section className="card">
-        <h2>{texts.links}</h2>
+        <h2>API</h2>
         <Links />
       </section>
       <section className="card">
-        <h2>{texts.you}</h2>
+        <h2>You</h2>
         <Result of={identity}>{(caller) => <Caller of={caller} />}</Result>
       </section>
     </Page>
@@ -86,13 +90,19 @@ export function SettingsPage(): ReactNode {
 function Links(): ReactNode {
   return (
     <dl className="settings-facts">
-      <Fact of={{ title: texts.apiReference, meaning: texts.apiReferenceHint }}>
+      <Fact of={{ title: "API reference", meaning: "All operations with their parameters and examples." }}>
         <a href={docsUrl}>{docsUrl}</a>
       </Fact>
-      <Fact of={{ title: texts.openApi, meaning: texts.openApiHint }}>
+      <Fact of={{ title: "OpenAPI document", meaning: "The description of the HTTP API, to generate clients from." }}>
         <a href={openApiUrl}>{openApiUrl}</a>
       </Fact>
-      <Fact of={{ title: texts.metrics, meaning: texts.metricsHint }}>
+      <Fact
+        of={{
+          title: "Metrics",
+          meaning:
+            "For Prometheus: GET /metrics, with an access token that has the permission metrics.read, or without one on the port metrics.port of the configuration.",
+        }}
+      >
         <code>{metricsUrl}</code>
       </Fact>
     </dl>
@@ -106,7 +116,14 @@ function Caller({ of: { username, permissions, tokenId, tokenName } }: { readonl
     <>
       <dl className="settings-facts">
         {username === "" ? (
-          <Fact of={{ title: userFields.username.title, meaning: texts.anonymousHint }}>{texts.anonymous}</Fact>
+          <Fact
+            of={{
+              title: userFields.username.title,
+              meaning: "adminAuth is not configured: every client that reaches the port may call every operation.",
+            }}
+          >
+            No one has to sign in
+          </Fact>
         ) : (
           <Fact of={userFields.username}>{visibleText(username)}</Fact>
         )}
@@ -127,15 +144,15 @@ function Caller({ of: { username, permissions, tokenId, tokenName } }: { readonl
 type Row = { readonly name: string; readonly meaning: string; readonly grant: ReturnType<typeof grantOf> };
 
 const columns: readonly Column<Row>[] = [
-  { title: texts.permission, cell: ({ name }) => <code>{name}</code> },
-  { title: texts.granted, cell: ({ grant }) => <Grant grant={grant} /> },
+  { title: "Permission", cell: ({ name }) => <code>{name}</code> },
+  { title: "You have it", cell: ({ grant }) => <Grant grant={grant} /> },
   { title: texts.meaning, cell: ({ meaning }) => meaning },
 ];
 
 type Role = GetSettingsResponse["roles"][number];
 
 const roleColumns: readonly Column<Role>[] = [
-  { title: texts.role, cell: ({ name }) => <code>{visibleText(name)}</code> },
+  { title: "Role", cell: ({ name }) => <code>{visibleText(name)}</code> },
   { title: texts.meaning, cell: ({ permissions }) => <Granted permissions={permissions} /> },
 ];
 
@@ -151,7 +168,9 @@ function Granted({ permissions }: { readonly permissions: readonly string[] }): 
       {permissions.map((name) => (
         <li key={name}>
           <code>{visibleText(name)}</code>{" "}
-          <span className="muted">{visibleText(explainPermission(name) ?? texts.unknownPermission)}</span>
+          <span className="muted">
+            {visibleText(explainPermission(name) ?? "A permission that this page does not know.")}
+          </span>
         </li>
       ))}
     </ul>
@@ -165,17 +184,17 @@ function PermissionTable({ granted }: { readonly granted: readonly string[] }): 
     meaning,
     grant: grantOf(name, granted, can(name)),
   }));
-  return <Table label={texts.permissionsTable} columns={columns} rows={rows} keyOf={({ name }) => name} empty={null} />;
+  return <Table label="All permissions" columns={columns} rows={rows} keyOf={({ name }) => name} empty={null} />;
 }
 
 function Grant({ grant }: Pick<Row, "grant">): ReactNode {
   switch (grant) {
     case "all":
-      return <Sign tone="good">{texts.yes}</Sign>;
+      return <Sign tone="good">yes</Sign>;
     case "some tabs":
-      return <Sign tone="info">{texts.onTabs}</Sign>;
+      return <Sign tone="info">on some tabs</Sign>;
     case "none":
-      return <Sign tone="neutral">{texts.no}</Sign>;
+      return <Sign tone="neutral">no</Sign>;
   }
 }
 
@@ -210,7 +229,7 @@ function RuntimeFacts({ of: runtime }: { readonly of: Runtime }): ReactNode {
       {message === undefined ? null : <Fact of={fields.message}>{visibleText(message)}</Fact>}
       <Fact of={fields.name}>{visibleText(name)}</Fact>
       <Fact of={fields.version}>{visibleText(version)}</Fact>
-      <Fact of={fields.httpPort}>{httpPort === 0 ? texts.noPort : httpPort}</Fact>
+      <Fact of={fields.httpPort}>{httpPort === 0 ? "not open" : httpPort}</Fact>
       {isolation === undefined ? null : (
         <Fact of={{ ...fields.isolation, meaning: isolationMeanings[level] ?? texts.unknownState }}>
           {level}
@@ -225,7 +244,9 @@ function RuntimeFacts({ of: runtime }: { readonly of: Runtime }): ReactNode {
 function ReplicaTable({ replicas }: { readonly replicas: readonly Replica[] }): ReactNode {
   return (
     <>
-      <p className="muted">{texts.replicasHint}</p>
+      <p className="muted">
+        The processes that use the same store. A replica that has not been seen for a while may have ended.
+      </p>
       <Table
         label={texts.replicas}
         columns={replicaColumns}
@@ -251,7 +272,7 @@ const replicaColumns: readonly Column<Replica>[] = [
     title: titleOf("name"),
     cell: ({ name, self }) => (
       <>
-        {visibleText(name)} {self ? <Sign tone="info">{texts.self}</Sign> : null}
+        {visibleText(name)} {self ? <Sign tone="info">this one</Sign> : null}
       </>
     ),
   },

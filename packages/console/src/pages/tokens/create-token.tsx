@@ -19,8 +19,12 @@ export function CreateToken(): ReactNode {
     <DialogButton
       label={texts.create}
       className="primary"
-      title={secret === undefined ? texts.create : texts.createdTitle}
-      description={secret === undefined ? texts.createHint : texts.secretHint}
+      title={secret === undefined ? texts.create : "The token was created"}
+      description={
+        secret === undefined
+          ? "For a program that calls the API as you. It ends when your user is removed or gets another password."
+          : "Copy it now: it is not stored, and is never shown again. Programs send it in the header Authorization: Bearer."
+      }
       onClose={() => setSecret(undefined)}
     >
       {(close) =>
@@ -51,7 +55,7 @@ function TokenForm({
   const create = async (): Promise<void> => {
     const requested = requestedScope(scope);
     if (requested === "") {
-      throw new Error(texts.nothingSelected);
+      throw new Error("Select at least one permission.");
     }
     const expiresIn = texts.lifetimes[lifetime]?.seconds;
     const { accessToken } = await callUnaryMethod(transport, TokensService.method.createToken, {
@@ -65,12 +69,12 @@ function TokenForm({
   return (
     <DialogForm
       error={error}
-      submit={isBusy ? texts.creating : texts.submit}
+      submit={isBusy ? "Creating …" : "Create"}
       isDisabled={isBusy}
       onSubmit={() => void run(create)}
       onClose={onCancel}
     >
-      <Field label={texts.nameLabel} hint={texts.nameHint}>
+      <Field label="What it is for" hint="1 to 100 characters, such as nightly-backup.">
         {(attributes) => (
           <input
             {...attributes}
@@ -82,7 +86,7 @@ function TokenForm({
           />
         )}
       </Field>
-      <Field label={texts.lifetime}>
+      <Field label="Lifetime">
         {(attributes) => (
           <select {...attributes} value={lifetime} onChange={(event) => setLifetime(Number(event.target.value))}>
             {texts.lifetimes.map(({ label }, index) => (
@@ -101,7 +105,7 @@ function TokenForm({
 function Secret({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }): ReactNode {
   return (
     <>
-      <Field label={texts.secret}>
+      <Field label="Secret">
         {(attributes) => (
           <input
             {...attributes}
@@ -115,7 +119,7 @@ function Secret({ secret, onClose }: { readonly secret: string; readonly onClose
       <div className="dialog-actions">
         <CopyButton text={secret} />
         <button type="button" className="primary" onClick={onClose}>
-          {texts.done}
+          Done
         </button>
       </div>
     </>
@@ -155,23 +159,26 @@ function ScopeField({
   );
   return (
     <fieldset className="tokens-scope stack">
-      <legend>{texts.permissions}</legend>
-      {choice(false, texts.selected)}
-      {choice(true, texts.everything)}
+      <legend>Permissions</legend>
+      {choice(false, "Only what is selected")}
+      {choice(true, "Everything that I may do")}
       {value.isEverything ? (
-        <p className="muted">{texts.everythingHint}</p>
+        <p className="muted">All permissions that you have now.</p>
       ) : (
         <>
           <fieldset>
-            <legend>{texts.roles}</legend>
-            <p className="muted">{texts.rolesHint}</p>
+            <legend>Roles</legend>
+            <p className="muted">Sets of permissions, which the configuration of the service defines.</p>
             {roles.map(([name, meaning]) => option(name, meaning, false))}
           </fieldset>
           <fieldset>
-            <legend>{texts.single}</legend>
+            <legend>Single permissions</legend>
             {Object.entries(permissionTexts).map(([name, meaning]) => option(name, meaning, !can(name)))}
           </fieldset>
-          <Field label={texts.others} hint={texts.othersHint}>
+          <Field
+            label="Others"
+            hint="Names separated by spaces, such as roles of the configuration or flows.write@tab:Greetings."
+          >
             {(attributes) => (
               <input
                 {...attributes}
@@ -226,7 +233,7 @@ function ScopeOption({
         <code>{name}</code>
       </label>
       <span id={`${id}-meaning`} className="muted">
-        {meaning} {isDisabled ? texts.notYours : ""}
+        {meaning} {isDisabled ? "You do not have it yourself." : ""}
       </span>
     </div>
   );

@@ -27,8 +27,11 @@ export function TokensPage(): ReactNode {
   const identity = useQuery(AuthService.method.getIdentity, {});
   const tokens = list.data?.pages.flatMap((page) => page.tokens) ?? [];
   return (
-    <Page title={texts.title} actions={can("tokens.write") ? <CreateToken /> : undefined}>
-      <p className="muted">{texts.intro}</p>
+    <Page title="Tokens" actions={can("tokens.write") ? <CreateToken /> : undefined}>
+      <p className="muted">
+        Access tokens of programs, and the logins and browser sessions of people. Revoking one ends it at once. The
+        secrets are not stored.
+      </p>
       <div className="filters">
         <TextFilter
           label={texts.user}
@@ -42,11 +45,11 @@ export function TokensPage(): ReactNode {
         {() => (
           <>
             <Table
-              label={texts.table}
+              label="Access tokens"
               columns={columns(identity.data?.tokenId ?? "", can("tokens.write"))}
               rows={tokens}
               keyOf={({ id }) => id}
-              empty={texts.none}
+              empty="There are no such tokens."
             />
             <LoadMore of={list} />
           </>
@@ -58,22 +61,22 @@ export function TokensPage(): ReactNode {
 
 function columns(ownId: string, canRevoke: boolean): readonly Column<Token>[] {
   const all: readonly Column<Token>[] = [
-    { title: texts.name, cell: (token) => <Name token={token} isOwn={token.id === ownId} /> },
+    { title: "Name", cell: (token) => <Name token={token} isOwn={token.id === ownId} /> },
     { title: texts.user, cell: ({ user }) => visibleText(user) },
-    { title: texts.scope, cell: ({ scope }) => <Scope scope={scope} /> },
-    { title: texts.created, cell: ({ createTime }) => <Time at={createTime} /> },
+    { title: "Permissions", cell: ({ scope }) => <Scope scope={scope} /> },
+    { title: "Created", cell: ({ createTime }) => <Time at={createTime} /> },
     {
-      title: texts.lastUsed,
+      title: "Last used",
       cell: ({ lastUseTime }) =>
-        lastUseTime === undefined ? <span className="muted">{texts.notUsed}</span> : <Time at={lastUseTime} />,
+        lastUseTime === undefined ? <span className="muted">not yet</span> : <Time at={lastUseTime} />,
     },
-    { title: texts.expires, cell: ({ expireTime }) => <Time at={expireTime} /> },
+    { title: "Expires", cell: ({ expireTime }) => <Time at={expireTime} /> },
   ];
   return canRevoke
     ? [
         ...all,
         {
-          title: texts.actions,
+          title: "Actions",
           isUntitled: true,
           cell: (token) => <Revoke token={token} isOwn={token.id === ownId} />,
         },
@@ -85,17 +88,17 @@ function nameOf({ name, clientId }: Token): string {
   if (name !== "") {
     return visibleText(name);
   }
-  return clientId === "browser" ? texts.browserSession : texts.login(visibleText(clientId));
+  return clientId === "browser" ? "Browser session" : texts.login(visibleText(clientId));
 }
 
 function Name({ token, isOwn }: { readonly token: Token; readonly isOwn: boolean }): ReactNode {
   return (
     <span className="tokens-name">
       <span className={token.name === "" ? "muted" : ""}>{nameOf(token)}</span>
-      {isOwn ? <Sign tone="info">{texts.thisSession}</Sign> : null}
+      {isOwn ? <Sign tone="info">in use here</Sign> : null}
       {token.valid ? null : (
-        <span title={texts.invalidHint}>
-          <Sign tone="bad">{texts.invalid}</Sign>
+        <span title="The user was removed, or has another password.">
+          <Sign tone="bad">invalid</Sign>
         </span>
       )}
     </span>

@@ -146,11 +146,10 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     test("the export is a file with what the API exports", async () => {
       await using view = await Console.open(service, { username: "admin", path: "/audit" });
       const { page } = view;
-      await page.getByRole("button", { name: "Export" }).click();
       const downloading = page.waitForEvent("download");
-      await page.getByRole("dialog").getByRole("button", { name: "Download" }).click();
+      await page.getByRole("link", { name: "Export" }).click();
       const file = await downloading;
-      expect(file.suggestedFilename()).toMatch(/^flowgate-audit-\d{4}-\d{2}-\d{2}\.ndjson$/);
+      expect(file.suggestedFilename()).toBe("flowgate-audit.ndjson");
       const { body } = await service.send("GET", "/audit:export", {
         headers: { ...headers, accept: "application/x-ndjson" },
       });

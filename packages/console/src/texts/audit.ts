@@ -59,7 +59,4 @@ export const texts = {
   verify: "Verify",
   checked: (entries: number, revisions: number) =>
     `${entries} ${entries === 1 ? "entry" : "entries"} and ${revisions} ${revisions === 1 ? "revision" : "revisions"} were checked.`,
-
-  exporting: (entries: number) => `${entries} entries …`,
-  exported: (entries: number) => (entries === 1 ? "1 entry was exported." : `${entries} entries were exported.`),
 } as const;

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { type AuditEntry, AuditService } from "@flowgate/client";
 import { Link } from "wouter";
+import { apiUrl } from "../../api/paths.ts";
 import { useRefresh } from "../../api/refresh.ts";
 import { DialogButton } from "../../components/dialog.tsx";
 import { Fact } from "../../components/fact.tsx";
@@ -13,7 +14,6 @@ import { ExactTime } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/audit.ts";
-import { ExportAudit } from "./export-dialog.tsx";
 import { filterNames, kinds, labelOfKind, nameOfKind, toRequest } from "./filters.ts";
 import { pathOfSubject } from "./subject.ts";
 import { VerifyAudit } from "./verify-dialog.tsx";
@@ -38,7 +38,9 @@ export function AuditPage(): ReactNode {
             Refresh
           </button>
           <VerifyAudit />
-          <ExportAudit />
+          <a className="button" href={`${apiUrl}/audit:export`} download="flowgate-audit.ndjson">
+            Export
+          </a>
         </>
       }
     >

@@ -1,14 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  Code,
-  ConnectError,
-  createClient,
-  type HandlerContext,
-  type ServiceImpl,
-  type Transport,
-} from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type ServiceImpl, type Transport } from "@connectrpc/connect";
 import {
   compressionGzip,
   createConnectTransport,
@@ -103,22 +96,6 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     expect(metadata).toEqual({ header: "a", trailer: "3" });
   });
 
-  test("accept many messages, and return one", async () => {
-    await using server = await open({
-      async sum(messages) {
-        let count = 0;
-        for await (const { text } of messages) {
-          count += text.length;
-        }
-        return { count };
-      },
-    });
-    const { count } = await createClient(StreamsService, transport(server.url)).sum(
-      items("a", "x".repeat(50_000), "", "bc"),
-    );
-    expect(count).toBe(50_003);
-  });
-
   test("report an error after a message, and log an unexpected one once", async () => {
     const failures: Record<string, Error> = {
       bug: new TypeError("inside"),
@@ -143,21 +120,6 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     expect(server.lines).toMatchObject([
       { procedure: "gatewaytest.v1.StreamsService/List", err: { type: "TypeError" } },
     ]);
-  });
-
-  test("report an error before the first message, or without any message", async () => {
-    await using server = await open({
-      // oxlint-disable-next-line eslint/require-yield -- it fails first
-      async *list({ shelf }) {
-        if (shelf !== "") {
-          throw new ConnectError("no such shelf", Code.NotFound);
-        }
-      },
-    });
-    const client = createClient(StreamsService, transport(server.url));
-    expect(await collect(client.list({}))).toEqual({ received: [], error: undefined });
-    const { received, error } = await collect(client.list({ shelf: "a" }));
-    expect([received, error?.code, error?.rawMessage]).toEqual([[], Code.NotFound, "no such shelf"]);
   });
 
   test("reject a message that is too large, the first one or a later one", async () => {
@@ -277,46 +239,6 @@ test("a slow client applies backpressure to the implementation", async () => {
     .toBe(0);
   expect(made).toBeLessThan(1_000);
   session.destroy();
-});
-
-test("the context has the protocol and the method of a stream", async () => {
-  const contexts: Pick<HandlerContext, "protocolName" | "requestMethod">[] = [];
-  await using server = await open({
-    async *list(_request, { protocolName, requestMethod }) {
-      contexts.push({ protocolName, requestMethod });
-      yield {};
-    },
-  });
-  for (const [, transport] of transports) {
-    await collect(createClient(StreamsService, transport(server.url)).list({}));
-  }
-  expect([...new Set(contexts.map(({ protocolName }) => protocolName))]).toEqual(["connect", "grpc", "grpc-web"]);
-  expect(new Set(contexts.map(({ requestMethod }) => requestMethod))).toEqual(new Set(["POST"]));
-});
-
-test("a service can be registered with its own limits", async () => {
-  await using server = await openServer({
-    host: "127.0.0.1",
-    port: 0,
-    log: createLog({ level: "silent" }),
-    routes: (given) =>
-      void given.service(
-        StreamsService,
-        {
-          async *list() {
-            yield {};
-          },
-        },
-        { readMaxBytes: 10 },
-      ),
-    gate: () => {},
-    interceptors: [],
-    ready: () => ({ ready: true }),
-    limits: { bodyBytes },
-  });
-  const client = createClient(StreamsService, createGrpcTransport({ baseUrl: server.url }));
-  expect((await collect(client.list({ shelf: "short" }))).error).toBeUndefined();
-  expect((await collect(client.list({ shelf: "longer than ten" }))).error?.code).toBe(Code.ResourceExhausted);
 });
 
 describe("errors with content that can't be sent", () => {

@@ -6,7 +6,6 @@ import type { Decrypt } from "@flowgate/flows";
 import { decryptCredentials } from "@flowgate/flows/encrypted";
 import { openPreparation } from "../deployments/preparation/preparation.ts";
 import { publishTokens } from "../events/token-events.ts";
-import { readIsolation } from "../options/runtime.ts";
 import type { ServerOptions } from "../server/server-options.ts";
 import { createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
@@ -99,7 +98,7 @@ function openRoutes(
     log,
     observer,
   });
-  const { quarantine } = readIsolation(options.runtime);
+  const { quarantine } = options.runtime;
   if (quarantine !== "off") {
     stack.use(new Quarantine({ scope: quarantine, store: flows, runtime, deployer, log }));
   }

@@ -14,7 +14,6 @@ import { HealthMonitor } from "../health/monitor.ts";
 import { type Modules, openModules } from "../modules/modules.ts";
 import { completeDeny, listsByName } from "../modules/policy.ts";
 import type { Options } from "../options/parse.ts";
-import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
 import { type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
@@ -81,7 +80,6 @@ export async function openRuntimes(
     openRuntimeByMode(
       {
         ...options.runtime,
-        ...readIsolation(options.runtime),
         modulesDir: modulesDirOf(options),
         disabled: disabledOf(options),
         moduleLists: moduleListsOf(options),

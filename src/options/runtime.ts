@@ -16,14 +16,6 @@ const networkRules = listOf(
   "addresses and subnets",
 );
 
-/** The values of `runtime.isolate` and `runtime.quarantine` that are in force. */
-export function readIsolation({ isolate, quarantine }: Pick<z.output<typeof runtime>, "isolate" | "quarantine">): {
-  readonly isolate: "auto" | "required" | "off";
-  readonly quarantine: "off" | "node" | "tab";
-} {
-  return isolate === "node" || isolate === "tab" ? { isolate: "auto", quarantine: isolate } : { isolate, quarantine };
-}
-
 export const runtime = z.strictObject({
   mode: oneOf(["each", "one", "none"])
     .default("each")
@@ -69,10 +61,10 @@ export const runtime = z.strictObject({
     .describe(
       "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second (even if they recovered or were started again), flooded the log or the channel to the service, used up their share of the connections and calls of the service, or failed too many logins. Their nodes then get half a second to close, and the log has the reason.",
     ),
-  isolate: oneOf(["auto", "required", "off", "node", "tab"])
+  isolate: oneOf(["auto", "required", "off"])
     .default(runtimeDefaults.isolate)
     .describe(
-      "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only. `node` and `tab` are `auto` with this value of `runtime.quarantine`.",
+      "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only.",
     ),
   quarantine: oneOf(["off", "node", "tab"])
     .default("off")

@@ -57,7 +57,7 @@ const accuse = `const host = util.inspect.constructor("return process")();
 describe("a node that ends the process of the flows twice", () => {
   test.for<[scope: string, config: object, disabled: object, name: string]>([
     ["node", { quarantine: "node" }, { id: "bad", d: true }, 'function "parser"'],
-    ["tab", { isolate: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],
+    ["tab", { quarantine: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],
   ])("is disabled with its %s, so that the others run", async ([scope, config, disabled, name]) => {
     const service = await serviceWith(config);
     const before = await deploy(service, { flows: flowsWith(blocking) });

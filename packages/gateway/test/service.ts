@@ -3,8 +3,6 @@ import {
   createFileRegistry,
   setExtension,
   type DescMessage,
-  type DescMethod,
-  type DescMethodServerStreaming,
   type DescMethodUnary,
   type Message,
   type MessageInitShape,
@@ -22,23 +20,6 @@ export function createMethod(
   rule: MessageInitShape<typeof HttpRuleSchema>,
   more: MessageInitShape<typeof MethodRuleSchema> = {},
 ): DescMethodUnary {
-  return buildMethod(message, rule, more, false) as DescMethodUnary;
-}
-
-/** Creates an RPC with a stream of responses. */
-export function createServerStream(
-  message: DescMessage,
-  rule: MessageInitShape<typeof HttpRuleSchema>,
-): DescMethodServerStreaming {
-  return buildMethod(message, rule, {}, true) as DescMethodServerStreaming;
-}
-
-function buildMethod(
-  message: DescMessage,
-  rule: MessageInitShape<typeof HttpRuleSchema>,
-  more: MessageInitShape<typeof MethodRuleSchema>,
-  serverStreaming: boolean,
-): DescMethod {
   const options = create(MethodOptionsSchema);
   setExtension(options, methodExtension, create(MethodRuleSchema, more));
   setExtension(options, http, create(HttpRuleSchema, rule));
@@ -48,16 +29,14 @@ function buildMethod(
     package: "echo.v1",
     syntax: "proto3",
     dependency: [message.file.proto.name],
-    service: [
-      { name: "EchoService", method: [{ name: "Echo", inputType: type, outputType: type, serverStreaming, options }] },
-    ],
+    service: [{ name: "EchoService", method: [{ name: "Echo", inputType: type, outputType: type, options }] }],
   });
   const registry = createFileRegistry(file, (name) => (name === message.file.proto.name ? message.file : undefined));
   const method = registry.getService("echo.v1.EchoService")?.method["echo"];
   if (method === undefined) {
     throw new Error("the method was not built");
   }
-  return method;
+  return method as DescMethodUnary;
 }
 
 /** A gateway with a single RPC that returns its request; `seen` has the messages that it received. */

@@ -56,7 +56,7 @@ export type FlowgateOptions = (Omit<OptionsInput, "store"> | Omit<Options, "stor
    */
   readonly store?: string | Store | undefined;
   /**
-   * Whether the service opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `createHandler`.
+   * True if the service opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `createHandler`.
    * Default: true.
    */
   readonly listen?: boolean | undefined;

@@ -18,7 +18,7 @@ export type Configuration = {
   readonly options: Options;
   /** Replaces that of the options; it is not closed. */
   readonly customStore: Store | undefined;
-  /** Whether the service opens a port and a Unix socket of its own. */
+  /** True if the service opens a port and a Unix socket of its own. */
   readonly listen: boolean;
   readonly log: Logger;
 };

@@ -61,9 +61,9 @@ const cleanupIntervalMs = 60 * 60_000;
  * `adminAuth` it issues no tokens: callers are workloads if they are identified, otherwise anyone.
  */
 export class Authenticator {
-  /** Whether callers must authenticate: adminAuth is set, or workloads are identified. */
+  /** True if callers must authenticate: adminAuth is set, or workloads are identified. */
   readonly required: boolean;
-  /** Whether adminAuth is set, so that callers can have a token. */
+  /** True if adminAuth is set, so that callers can have a token. */
   readonly acceptsTokens: boolean;
   readonly #options: AuthenticatorOptions;
   readonly #now: () => number;
@@ -199,7 +199,7 @@ export class Authenticator {
     }
   }
 
-  /** Whether a stored token is valid: not expired, of an existing user whose password hash has not changed. */
+  /** True if a stored token is valid: not expired, of an existing user whose password hash has not changed. */
   isValid(token: StoredToken): boolean {
     const { sessions } = this.#options;
     return this.#users?.accounts.principalOf(token) !== undefined || sessions?.isValid(token) === true;

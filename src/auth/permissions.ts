@@ -51,19 +51,19 @@ function parseOnTab(name: string): { readonly permission: string; readonly tab: 
 export type KnownNames = { readonly permissions: ReadonlySet<string>; readonly roles: Roles };
 
 /**
- * Whether these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes every
+ * True if these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes every
  * "<service>.read" but those that are sensitive, `flows.write` the same on each tab, all others only themselves.
  */
 export function allows(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));
 }
 
-/** Whether `permissions` include the given one, at least on some tabs. */
+/** True if `permissions` include the given one, at least on some tabs. */
 export function allowsOnTabs(permissions: readonly string[], permission: string): boolean {
   return tabsOf(permissions, permission).size > 0;
 }
 
-/** Whether `permissions` include all known permissions that `requested` includes. */
+/** True if `permissions` include all known permissions that `requested` includes. */
 export function covers(
   permissions: readonly string[],
   requested: readonly string[],
@@ -111,7 +111,7 @@ export function resolvePermissions(
   return isKnown ? [...new Set(names.flatMap((name) => roles.get(name) ?? [name]))] : undefined;
 }
 
-/** Whether this is "*", "read", a known permission, or one on a tab. */
+/** True if this is "*", "read", a known permission, or one on a tab. */
 export function isPermission(name: string, known: ReadonlySet<string>): boolean {
   return name === "*" || name === "read" || known.has(name) || parseOnTab(name) !== undefined;
 }

@@ -105,7 +105,7 @@ export class Sessions {
     return this.#create(principal, sha256(`issuer ${name}`), lifetimeSeconds, data, handover);
   }
 
-  /** Whether the token of a session is handed over now: it exists, and was not handed over before. */
+  /** True if the token of a session is handed over now: it exists, and was not handed over before. */
   async handOver(accessToken: string): Promise<boolean> {
     const { tokens, now } = this.#options;
     const hash = sha256(accessToken);
@@ -116,7 +116,7 @@ export class Sessions {
       : false;
   }
 
-  /** Whether it is the session of someone who may still use it, as far as is known. */
+  /** True if it is the session of someone who may still use it, as far as is known. */
   isValid(token: StoredToken): boolean {
     try {
       return this.#principal(token, this.#open(token)) !== undefined;

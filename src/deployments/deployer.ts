@@ -17,7 +17,7 @@ export type Deployed = Settlement &
   Pick<Committed, "merge"> & {
     /** The revision that was committed, or the stored one of a reload. */
     readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
-    /** Whether an earlier request with its idempotency key made the revision. */
+    /** True if an earlier request with its idempotency key made the revision. */
     readonly isRepeated?: true;
   };
 

@@ -133,7 +133,7 @@ export class DeploymentEvents implements Disposable {
   }
 }
 
-/** Whether an event is about this revision and its current outcome. */
+/** True if an event is about this revision and its current outcome. */
 function isSame({ rev, kind }: Event, entry: RevisionEntry): boolean {
   return rev === entry.rev && kind.case === "deployment" && kind.value.outcome === outcomes[entry.outcome.state];
 }

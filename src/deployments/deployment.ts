@@ -13,7 +13,7 @@ import type { ModuleSets } from "./module-sets.ts";
 
 /** Which revision must be active. */
 export type Conditions = {
-  /** Whether they are preconditions of the whole request, which a reload has to satisfy too, and not only its field `rev`. */
+  /** True if they are preconditions of the whole request, which a reload has to satisfy too, and not only its field `rev`. */
   readonly isPrecondition: boolean;
   /** Returns the revision that must still be active at the commit; undefined: any. Throws `precondition_failed`. */
   evaluate(active: Revision): string | undefined;
@@ -28,7 +28,7 @@ export type DeploymentCall = {
   readonly idempotencyKey: string | undefined;
   /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
   readonly waitMs: number | undefined;
-  /** Whether the parent is deployed again if the flows fail within `waitMs`. */
+  /** True if the parent is deployed again if the flows fail within `waitMs`. */
   readonly undoOnFailure: boolean;
   /** How many errors nodes may log within `waitMs`. */
   readonly maxErrors: number;
@@ -41,7 +41,7 @@ export type DeploymentCall = {
   readonly approval?: Approval | undefined;
   /** Throws if the caller may not install modules: those of an earlier revision, or others. */
   readonly assertMayInstall: (isRestored: boolean) => void;
-  /** Whether to merge with the revisions after the expected one. */
+  /** True if to merge with the revisions after the expected one. */
   readonly merge: boolean;
   readonly signal: AbortSignal;
   /** Until when the caller waits for the runtime, on the clock of performance.now(); undefined: until the runtime's own deadline. */
@@ -124,7 +124,7 @@ export function toDraft(
   };
 }
 
-/** Whether the parent of a draft was not the active revision. */
+/** True if the parent of a draft was not the active revision. */
 export function isMismatch(error: unknown): error is FlowgateError {
   return error instanceof FlowgateError && error.reason === "version_mismatch";
 }

@@ -10,7 +10,7 @@ type ErrorWatchOptions = {
   readonly limit: ErrorLimit;
   /** The nodes whose errors count. Must not reject. */
   readonly affected: Promise<AffectedNodes>;
-  /** Whether the time has begun already if the revision runs. */
+  /** True if the time has begun already if the revision runs. */
   readonly countsEarlier: boolean;
   readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "degrade">;
   readonly hub: Pick<EventHub, "onEvent">;

@@ -158,12 +158,12 @@ async function restore(sets: CredentialSets, returned: KeptCredentials, store: K
   return all.size === sets.size ? sets : all;
 }
 
-/** Whether a request determines the credentials of a node, also that it has none. */
+/** True if a request determines the credentials of a node, also that it has none. */
 function determines(submitted: SubmittedCredentials, id: string): boolean {
   return (submitted.inline.get(id)?.size ?? 0) > 0 || replaces(submitted, id);
 }
 
-/** Whether a request replaces all credentials of a node. */
+/** True if a request replaces all credentials of a node. */
 function replaces({ topLevel }: SubmittedCredentials, id: string): boolean {
   return topLevel?.encrypted !== undefined || Object.hasOwn(topLevel?.nodes ?? {}, id);
 }

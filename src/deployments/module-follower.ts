@@ -47,7 +47,7 @@ export class ModuleFollower implements Disposable {
     await Promise.race([this.prepare().then((installed) => installed && this.#options.onInstalled()), known.promise]);
   }
 
-  /** Whether modules are being installed without which flows must not be started. */
+  /** True if modules are being installed without which flows must not be started. */
   isPreparing(): boolean {
     return this.#isInstalling;
   }

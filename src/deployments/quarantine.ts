@@ -107,7 +107,7 @@ export class Quarantine implements Disposable {
   }
 }
 
-/** Whether the watchdog can have reported this fault, which finds the code of function nodes only: flows can write to its pipe. */
+/** True if the watchdog can have reported this fault, which finds the code of function nodes only: flows can write to its pipe. */
 function isPlausible({ flows }: Revision, { node: { nodeId, flowId, subflowPath = [] } }: Fault): boolean {
   const node = flows.nodes.find(({ id }) => id === nodeId);
   // The flow of a node in a subflow is that of the outermost instance.

@@ -43,7 +43,7 @@ const debugCases: ReadonlySet<EventCase> = new Set(["debug", "editorMessage"]);
 /** All kinds that cost the flow runtime nothing. */
 export const withoutDebug: ReadonlySet<EventCase> = eventCases.difference(debugCases);
 
-/** Whether a filter selects kinds that are reported only then. */
+/** True if a filter selects kinds that are reported only then. */
 export function wantsDebug({ cases }: Pick<EventFilter, "cases">): boolean {
   return !cases.isDisjointFrom(debugCases);
 }
@@ -109,7 +109,7 @@ export function readFilter(
 
 const levels: ReadonlySet<LogLevel> = new Set(Object.values(LogLevel));
 
-/** Whether a stream with this filter has the event. It has every event that describes the stream itself. */
+/** True if a stream with this filter has the event. It has every event that describes the stream itself. */
 export function matches({ cases, tab, node, level }: EventFilter, event: Event): boolean {
   const { kind } = event;
   switch (kind.case) {
@@ -155,7 +155,7 @@ export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): st
   }
 }
 
-/** Whether the event says that there is no state any more. */
+/** True if the event says that there is no state any more. */
 export function isCleared({ kind }: Event): boolean {
   return (
     (kind.case === "nodeStatus" && kind.value.text === "" && kind.value.fill === "" && kind.value.shape === "") ||

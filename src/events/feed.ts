@@ -11,7 +11,7 @@ export interface EventFeed {
   readonly startSeq: number;
   /** The same for debug messages, which are received while streams want them. */
   readonly debugSeq: number;
-  /** Whether all events after a position, except debug messages, are in memory, as far as this process knows. */
+  /** True if all events after a position, except debug messages, are in memory, as far as this process knows. */
   hasAllAfter(seq: number): boolean;
   /** The events in memory after one position and up to another one, in the order of their positions. */
   between(afterSeq: number, untilSeq: number): readonly StreamEntry[];

@@ -111,7 +111,7 @@ export class EventHub implements EventFeed {
     return this.#ring.wants(kind);
   }
 
-  /** Whether a stream has events that the flow runtime reports only then. */
+  /** True if a stream has events that the flow runtime reports only then. */
   get wantsDebug(): boolean {
     return this.#ring.wantsDebug;
   }

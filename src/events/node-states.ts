@@ -36,7 +36,7 @@ export function isRecentError(lastErrorMs: number, nowMs: number): boolean {
   return nowMs - lastErrorMs < failingForMs;
 }
 
-/** Whether its `lastError` is an error, not a warning. */
+/** True if its `lastError` is an error, not a warning. */
 export function hasErred({ lastError }: NodeState): boolean {
   return lastError !== undefined && lastError.level <= LogLevel.ERROR;
 }

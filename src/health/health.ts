@@ -173,7 +173,7 @@ function full({ fullDisk, nowMs }: HealthFacts): Condition[] {
 
 const gib = 1024 ** 3;
 
-/** Whether less than 5 % are free, and less than 1 GiB. */
+/** True if less than 5 % are free, and less than 1 GiB. */
 export function isNearlyFull({ freeBytes, totalBytes }: DiskSpace): boolean {
   return freeBytes < Math.min(gib, totalBytes / 20);
 }

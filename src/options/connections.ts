@@ -40,7 +40,7 @@ export const cors = z.strictObject({
     .describe("How long browsers may cache the response to a preflight request."),
 });
 
-/** Whether a text is a serialized origin. Origins of other schemes, such as browser extensions, have no port. */
+/** True if a text is a serialized origin. Origins of other schemes, such as browser extensions, have no port. */
 export function isOrigin(text: string): boolean {
   return /^https?:/.test(text)
     ? URL.parse(text)?.origin === text && !text.includes("*")

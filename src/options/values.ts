@@ -46,7 +46,7 @@ export const passwordHash = z
     "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
   );
 
-/** Whether a text is an http or https URL without user and password. */
+/** True if a text is an http or https URL without user and password. */
 export function isPlainUrl(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
@@ -76,7 +76,7 @@ export function rejectDuplicates<Key extends string>(
   }
 }
 
-/** Whether a path is a wildcard for the sandbox of the flows, also because of the working directory that it is relative to. */
+/** True if a path is a wildcard for the sandbox of the flows, also because of the working directory that it is relative to. */
 export function isWildcardPath(path: string): boolean {
   return hasWildcard(isAbsolute(path) ? path : join(workingDirectory(), path));
 }

@@ -298,7 +298,7 @@ async function planProposal(
   );
 }
 
-/** Whether the flows of the base run now. */
+/** True if the flows of the base run now. */
 function describeActive(base: Revision, { store, monitor }: Pick<ProposalsServiceOptions, "store" | "monitor">) {
   if (base.rev !== store.active().rev) {
     return { activeOutcome: DeploymentOutcome.UNSPECIFIED, activeOutcomeMessage: "" };

@@ -27,7 +27,7 @@ export type ReplicaStatus = {
   readonly certificate?: string | undefined;
   /** The sequence number of a revision for which node types or modules are missing on this replica. Kept in standby. */
   readonly incompleteSeq?: number | undefined;
-  /** Whether it has read last that the flows are to be stopped. Absent: they are to run. */
+  /** True if it has read last that the flows are to be stopped. Absent: they are to run. */
   readonly isStopped?: boolean;
   /** The ids of the keys of credentials that it knows, which the cluster adds. Absent: of an older version, which knows only one. */
   readonly keys?: readonly string[];

@@ -64,11 +64,11 @@ export type Retention = {
 
 export type RevisionEvent = {
   readonly revision: Revision;
-  /** Whether it was committed through this store object. */
+  /** True if it was committed through this store object. */
   readonly isOwn: boolean;
   /** The comment of a revision that was committed through this store object. */
   readonly message?: string | undefined;
-  /** Whether another process has called `reload`, which restarts all nodes of an unchanged revision. */
+  /** True if another process has called `reload`, which restarts all nodes of an unchanged revision. */
   readonly isReload?: boolean | undefined;
 };
 

@@ -36,7 +36,7 @@ export function tryLockDataDir(dataDir: string, prepare: (file: string) => void 
   return { [Symbol.dispose]: () => db.close() };
 }
 
-/** Whether another process has locked the file: SQLITE_BUSY (https://sqlite.org/rescode.html). */
+/** True if another process has locked the file: SQLITE_BUSY (https://sqlite.org/rescode.html). */
 function isBusy(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && error.errcode === 5;
 }

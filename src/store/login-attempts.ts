@@ -4,7 +4,7 @@ export type AttemptLimit = {
   readonly key: string;
   /** The number of failed attempts within the window after which the key is blocked. */
   readonly max: number;
-  /** Whether a successful attempt resets the failures of this key. */
+  /** True if a successful attempt resets the failures of this key. */
   readonly isReset: boolean;
 };
 

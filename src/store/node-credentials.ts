@@ -33,7 +33,7 @@ export type DraftWrites = {
   readonly submitted: ReadonlySet<string> | "all";
   /** The nodes that are new, and have what was written for them before. */
   readonly claimed: readonly string[];
-  /** Whether it replaces what `submitted` nodes have written after `seq`. Otherwise its commit rejects with `LaterWrites`. */
+  /** True if it replaces what `submitted` nodes have written after `seq`. Otherwise its commit rejects with `LaterWrites`. */
   readonly replacesLater: boolean;
 };
 

@@ -39,7 +39,7 @@ export interface Store extends AsyncDisposable {
   /** The servers that it connects to, so that flows can't take their place; none if it is a file. */
   readonly endpoints: readonly Endpoint[];
   /**
-   * Whether reads and writes succeeded last, without accessing storage. A store that is not usable keeps retrying. Errors
+   * True if reads and writes succeeded last, without accessing storage. A store that is not usable keeps retrying. Errors
    * that are not failures of the storage, such as `version_mismatch` or a temporary lock, do not change it. A closed store
    * is not usable.
    */
@@ -48,7 +48,7 @@ export interface Store extends AsyncDisposable {
   onHealthChange(listener: () => void): Disposable;
 }
 
-/** Whether a database is usable, which it is at first. */
+/** True if a database is usable, which it is at first. */
 export class DatabaseHealth {
   #current: StoreHealth = { isUsable: true };
   readonly #listeners = createListeners<void>();

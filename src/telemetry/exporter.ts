@@ -36,7 +36,7 @@ export type ExporterOptions = {
   /** The fraction of the traces started here that is recorded, from 0 to 1. For traces started by a caller, the caller has decided. */
   readonly sampleRatio: number;
   readonly serviceName: string;
-  /** Whether the messages of flows are traced too. */
+  /** True if the messages of flows are traced too. */
   readonly flows: boolean;
 };
 

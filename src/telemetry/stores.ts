@@ -53,7 +53,7 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
   };
 }
 
-/** Whether the operation failed for a reason that the caller can act on, or because the caller canceled it. */
+/** True if the operation failed for a reason that the caller can act on, or because the caller canceled it. */
 function isCallerError(error: unknown, parameters: readonly unknown[]): boolean {
   return (
     (error instanceof FlowgateError && error.reason !== "unavailable") ||

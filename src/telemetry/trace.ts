@@ -149,7 +149,7 @@ export function spanTime(monotonicMs: number): number {
 export interface Tracing extends AsyncDisposable {
   /** Parent of traces that have no parent in the request. */
   readonly root: Context;
-  /** Whether spans are recorded. */
+  /** True if spans are recorded. */
   readonly isOn: boolean;
   /** Exports spans of flows. Undefined: none are wanted. */
   readonly flows: Exporter["flows"];

@@ -46,7 +46,7 @@ export type PlanCall<Content = EncodedConfiguration> = {
   readonly rev: string;
   readonly type: DeploymentType;
   readonly runtime: RuntimeView;
-  /** Whether the active flows run. */
+  /** True if the active flows run. */
   readonly active: Pick<PlanFlowsResponse, "activeOutcome" | "activeOutcomeMessage">;
 };
 

@@ -209,7 +209,7 @@ function findApiVersionMismatch(source: EncodedRequest | undefined): FlowgateErr
   return undefined;
 }
 
-/** Whether the body is valid JSON, but not a valid message. For this error the gateway sets no reason. */
+/** True if the body is valid JSON, but not a valid message. For this error the gateway sets no reason. */
 function isInvalidMessage(error: unknown): boolean {
   return error instanceof RequestError && error.status === 400 && error.reason === undefined;
 }

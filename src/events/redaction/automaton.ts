@@ -14,7 +14,7 @@ export type Automaton = {
   readonly fails: Numbers;
   /** The length of the longest pattern that each state ends with; 0: none. */
   readonly matches: Numbers;
-  /** Whether a state is followed by other ones than the next one. */
+  /** True if a state is followed by other ones than the next one. */
   readonly forks: Bytes;
   /** Those: `state * 256 + byte`, in ascending order, and what follows. */
   readonly forkKeys: Numbers;

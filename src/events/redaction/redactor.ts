@@ -196,7 +196,7 @@ const padding = 0x3d;
 type Searched = {
   readonly bytes: Buffer;
   readonly isCut: boolean;
-  /** Whether several characters of the text stand for a byte. */
+  /** True if several characters of the text stand for a byte. */
   readonly isDecoded: boolean;
 };
 

@@ -149,7 +149,7 @@ class CompiledValues {
 class WrittenSets {
   #sets: readonly (readonly [id: string, set: NonNullable<CredentialSet>])[] = [];
 
-  /** Whether they were not known. */
+  /** True if they were not known. */
   add(sets: CredentialSets): boolean {
     const isKnown = ([id, set]: readonly [string, CredentialSet]): boolean =>
       this.#sets.some(([other, known]) => other === id && isSameSet(known, set));

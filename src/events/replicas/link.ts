@@ -8,7 +8,7 @@ export interface ReplicaConnection extends Disposable {
   readonly client: Client<typeof ReplicasService>;
   /** Returns the Authorization header of a call. */
   authorize(): string;
-  /** Whether the response to the call with this header is one of a replica. */
+  /** True if the response to the call with this header is one of a replica. */
   isProof(authorization: string, proof: string): boolean;
 }
 
@@ -16,7 +16,7 @@ export type LinkOptions = {
   readonly connect: () => Promise<ReplicaConnection>;
   /** The first stream starts after this position. */
   readonly afterSeq: number;
-  /** Whether debug messages are received at first. */
+  /** True if debug messages are received at first. */
   readonly wantsDebug: boolean;
   /** A stream has started. Of the events after `sinceSeq`, those until `afterSeq` are missing. */
   readonly onStart: (afterSeq: number, sinceSeq: number) => void;

@@ -331,7 +331,7 @@ export class ReplicaView implements EventFeed, Disposable {
     this.#schedule();
   }
 
-  /** Whether streams have the event, or have had it from the journal. */
+  /** True if streams have the event, or have had it from the journal. */
   #isKnown(seq: number, event: Event): boolean {
     if (seq > this.#ring.lastSeq) {
       return false;

@@ -44,7 +44,7 @@ type Entry = { readonly port: number | undefined } & (
   | { readonly kind: "name"; readonly name: string }
 );
 
-/** Whether a text is an entry of `webhooks.network`: one of `runtime.network`, or a host name with or without a port. */
+/** True if a text is an entry of `webhooks.network`: one of `runtime.network`, or a host name with or without a port. */
 export function isTargetEntry(text: string): boolean {
   return parseNetworkRule(text) !== undefined || namePattern.test(text);
 }

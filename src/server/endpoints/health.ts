@@ -46,7 +46,7 @@ export class ProcessHealth {
     this.#changed();
   }
 
-  /** Whether a service can take calls; "" is the process as a whole. */
+  /** True if a service can take calls; "" is the process as a whole. */
   serves(service: string): boolean {
     this.#cached ??= this.readiness();
     const { ready, notServing } = this.#cached;

@@ -34,13 +34,13 @@ export interface Exchange {
   /** Nothing can be sent any more: the response is complete, or the connection or stream is closed. */
   readonly isClosed: boolean;
   observer: ExchangeObserver | undefined;
-  /** Whether a body that does not arrive within seconds ends the request. Defaults to false. */
+  /** True if a body that does not arrive within seconds ends the request. Defaults to false. */
   hasShortBody: boolean;
-  /** Whether the caller had a valid token or identity. Defaults to false. */
+  /** True if the caller had a valid token or identity. Defaults to false. */
   isAuthenticated: boolean;
-  /** Whether the unread request body is so long that the connection is closed rather than drained for reuse. */
+  /** True if the unread request body is so long that the connection is closed rather than drained for reuse. */
   readonly hasLongUnreadBody: boolean;
-  /** Whether the request has a body, which may be empty. */
+  /** True if the request has a body, which may be empty. */
   hasBody(): boolean;
   /** The whole body. Rejects with a RequestError if it exceeds `maxBytes`, or the client disconnects. */
   readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array>;

@@ -30,7 +30,7 @@ export function currentExchange(connection: Http1Connection | undefined): Http1E
 }
 
 /**
- * Whether responses are pending for requests before the one that is arriving. They are sent first (RFC 9112, section
+ * True if responses are pending for requests before the one that is arriving. They are sent first (RFC 9112, section
  * 9.3.2).
  */
 export function hasEarlierExchanges({ exchanges }: Http1Connection): boolean {
@@ -38,7 +38,7 @@ export function hasEarlierExchanges({ exchanges }: Http1Connection): boolean {
 }
 
 export type Http1ServerState = {
-  /** Whether the next response must close the connection. */
+  /** True if the next response must close the connection. */
   readonly isLastResponse: () => boolean;
   readonly isClosing: () => boolean;
   /** Responds to a malformed request and ends the connection. */

@@ -17,7 +17,7 @@ export type Http2Connection = Http2ConnectionContext & {
   readonly startMs: number;
   readonly exchanges: Set<Http2Exchange>;
   readonly response: ThroughputWindow;
-  /** Whether the client has sent its initial SETTINGS (RFC 9113, section 3.4). */
+  /** True if the client has sent its initial SETTINGS (RFC 9113, section 3.4). */
   hasClientSettings: boolean;
   lastStreamId: number;
   /** When there was last a call. */
@@ -130,7 +130,7 @@ function sendShutdownNotice(socket: Socket): boolean {
   }
 }
 
-/** Whether this Node version exposes file descriptors. Without them, clients get one GOAWAY instead of two. */
+/** True if this Node version exposes file descriptors. Without them, clients get one GOAWAY instead of two. */
 export function canSendShutdownNotice(listening: Server): boolean {
   return process.platform === "win32" || descriptorOf(listening) >= 0;
 }

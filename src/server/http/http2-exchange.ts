@@ -203,7 +203,7 @@ async function* partsOf(body: string | Uint8Array = "", encoding: BufferEncoding
   }
 }
 
-/** Whether the client has sent the whole request, including bytes not read yet. */
+/** True if the client has sent the whole request, including bytes not read yet. */
 export function hasArrived(stream: Http2Stream): boolean {
   return stream.state.remoteClose === 1;
 }

@@ -43,7 +43,7 @@ export type ListenerOptions = ListenerLimits & {
   onForcedClose: (connections: number) => void;
   /** Detects the protocol of a connection. Defaults to the first bytes, without TLS. */
   detectProtocol: ProtocolDetector;
-  /** Whether this address is a proxy, which connects for many clients and is exempt from `connectionsPerSource`. */
+  /** True if this address is a proxy, which connects for many clients and is exempt from `connectionsPerSource`. */
   isProxy: (address: string | undefined) => boolean;
   /** Called at start-up for each feature that is off because this version of Node lacks an internal that it needs. */
   onDegraded: (message: string) => void;

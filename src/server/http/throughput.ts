@@ -48,7 +48,7 @@ export function readSocketProgress(socket: Socket): { readonly sentBytes: number
     : { sentBytes: socket.bytesWritten, unsentBytes: 0 };
 }
 
-/** Whether this Node version has the internals that `readSocketProgress` reads, without which stalled responses go undetected. */
+/** True if this Node version has the internals that `readSocketProgress` reads, without which stalled responses go undetected. */
 export function canReadSocketProgress(listening: Server): boolean {
   const { _handle: handle } = listening as Server & { readonly _handle?: object | null };
   return !handle || ("bytesWritten" in handle && "writeQueueSize" in handle);

@@ -6,7 +6,7 @@ import { type DetectedConnection, type ProtocolDetector, sniff } from "./sniff.t
 
 export type TlsOptions = {
   readonly certificates: Certificates;
-  /** Whether clients present a certificate. One that is presented must be valid, also if none is required. */
+  /** True if clients present a certificate. One that is presented must be valid, also if none is required. */
   readonly clientCertificate: "none" | "request" | "require";
 };
 
@@ -82,7 +82,7 @@ export function createTls(
   };
 }
 
-/** Whether the detected protocol is the one that ALPN selected; true without ALPN. */
+/** True if the detected protocol is the one that ALPN selected; true without ALPN. */
 function isNegotiated({ alpnProtocol }: TLSSocket, { protocol }: DetectedConnection): boolean {
   return alpnProtocol === false || (alpnProtocol === "h2") === (protocol === "http2");
 }

@@ -64,7 +64,7 @@ export async function createPageApp({ console, docs, signIn, log }: PageOptions)
   return (request) => forward(app, request);
 }
 
-/** Whether the client has this version of a file, by weak comparison with If-None-Match (RFC 9110, section 13.1.2). */
+/** True if the client has this version of a file, by weak comparison with If-None-Match (RFC 9110, section 13.1.2). */
 function isKnown({ headers }: FastifyRequest, reply: FastifyReply): boolean {
   const known = headers["if-none-match"];
   const etag = reply.getHeader("etag");

@@ -46,7 +46,7 @@ export type ClientReader = {
   /** "http" or "https": X-Forwarded-Proto of a trusted proxy, or that of the connection. */
   schemeOf(exchange: Exchange): string;
   /**
-   * Whether a proxy, trusted or not, says that another machine has sent the request, or that it is for another host: a Host such as
+   * True if a proxy, trusted or not, says that another machine has sent the request, or that it is for another host: a Host such as
    * `localhost` is that of the proxy then.
    */
   isFromElsewhere(exchange: Exchange): boolean;

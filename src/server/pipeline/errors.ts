@@ -47,7 +47,7 @@ export function createErrorLog(log: Logger): (error: unknown) => void {
   return (err) => log.error({ err }, "a response failed unexpectedly");
 }
 
-/** Whether a signal was aborted, or the client of a request stream disconnected. */
+/** True if a signal was aborted, or the client of a request stream disconnected. */
 function isAbort(error: unknown): boolean {
   return (
     error instanceof Error &&

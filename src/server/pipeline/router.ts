@@ -56,7 +56,7 @@ function pathOf({ kind, method, template }: GatewayMatch): string | undefined {
   return kind === "rpc" ? method && `/${method.parent.typeName}/${method.name}` : template;
 }
 
-/** Whether an authority can be part of a URL. Caches the last result, since most requests have the same one. */
+/** True if an authority can be part of a URL. Caches the last result, since most requests have the same one. */
 function createHostValidator(): (host: string) => boolean {
   let last: string | undefined;
   let isValid = false;

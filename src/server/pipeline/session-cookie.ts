@@ -78,7 +78,7 @@ export class SessionCookies {
     };
   }
 
-  /** Whether a page of another origin, or a link in one, has caused the request, according to the browser. */
+  /** True if a page of another origin, or a link in one, has caused the request, according to the browser. */
   isForeign({ origin, "sec-fetch-site": site }: IncomingHttpHeaders): boolean {
     return (
       (origin !== undefined && origin !== this.origin) ||

@@ -76,7 +76,7 @@ class SharedRevisions {
   readonly #changes: Changes;
   readonly #keys: CredentialKeys;
   #reloads: number;
-  /** Whether what nodes have written must be read again. */
+  /** True if what nodes have written must be read again. */
   #isWrittenOutdated = false;
   readonly #commits = new Set<Promise<unknown>>();
 
@@ -221,7 +221,7 @@ class SharedRevisions {
     throw versionMismatch(this.active.get().rev);
   }
 
-  /** Whether the database no longer has a revision, because a standby was promoted before it had received it. */
+  /** True if the database no longer has a revision, because a standby was promoted before it had received it. */
   async #isLost(rev: string): Promise<boolean> {
     const rows = await this.#query("SELECT FROM flowgate.revision WHERE rev = $1", [rev]);
     return rows.length === 0;

@@ -105,7 +105,7 @@ function isFolder(host: string): boolean {
   return host.startsWith("/");
 }
 
-/** Whether no other program can take the place of the server: by its certificate, or since it can't create the server's socket. */
+/** True if no other program can take the place of the server: by its certificate, or since it can't create the server's socket. */
 function isTrusted(host: string, ssl: ConnectionOptions | false): boolean {
   if (ssl !== false) {
     return ssl.rejectUnauthorized === true;

@@ -146,7 +146,7 @@ type ProbedServer = {
   readonly config: ServerConfig;
   /** The id of its timeline, which increases when a standby is promoted; 0 if it is unknown. */
   readonly timeline: number;
-  /** Whether its setting is that commits are on the disk before they are reported. */
+  /** True if its setting is that commits are on the disk before they are reported. */
   readonly isDurable: boolean;
 };
 

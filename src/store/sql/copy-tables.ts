@@ -240,7 +240,7 @@ export function createTableAccess(query: Query): Pick<TableWriter, "count" | "re
   };
 }
 
-/** Whether a store has data: a token, an audit entry, or a revision other than the first one. */
+/** True if a store has data: a token, an audit entry, or a revision other than the first one. */
 export async function hasData(query: Query): Promise<boolean> {
   const rows = await query(
     `SELECT 1 AS used WHERE EXISTS (SELECT 1 FROM flowgate.revision WHERE parent IS NOT NULL)

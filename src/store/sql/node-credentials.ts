@@ -193,7 +193,7 @@ export async function writeCredentials(
   return { kind: "done", results };
 }
 
-/** Whether the lease has this token, until the transaction ends: another replica acquires it before or after. */
+/** True if the lease has this token, until the transaction ends: another replica acquires it before or after. */
 export async function holdsLease(query: Query, token: number): Promise<boolean> {
   const [lease] = await query<{ token: number }>("SELECT token FROM flowgate.lease WHERE name = 'runtime' FOR SHARE");
   return lease?.token === token;
@@ -218,7 +218,7 @@ async function readTotals(query: Query, ids: readonly string[]) {
   let { count = 0, unclaimed = 0 } = found ?? {};
   let bytes = Number(found?.bytes ?? 0);
   return {
-    /** Whether there is place for this one. */
+    /** True if there is place for this one. */
     add({ type, credentials }: Pick<NodeCredentialRow, "type" | "credentials">): boolean {
       const added = type === null ? 1 : 0;
       if (
@@ -247,7 +247,7 @@ export async function findLater(query: Query, seq: number): Promise<LaterRow[]> 
   return rows.map(({ node_id, ...row }) => ({ ...row, id: JSON.parse(node_id) as string }));
 }
 
-/** Whether a revision has to consider one of these, since it changes the credentials of its node, or has its node for the first time. */
+/** True if a revision has to consider one of these, since it changes the credentials of its node, or has its node for the first time. */
 export function mustConsider(later: readonly LaterRow[], submitted: string): boolean {
   const isSubmitted = parseSubmitted(submitted);
   return later.some(({ type, id }) => type === null || isSubmitted(id));

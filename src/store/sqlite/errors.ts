@@ -14,7 +14,7 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CONSTRAINT = 19;
 const SQLITE_NOTADB = 26;
 
-/** Whether the file is damaged, or not a database. */
+/** True if the file is damaged, or not a database. */
 export function isDamaged(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;

@@ -64,7 +64,7 @@ export async function openSqliteStore({
     }),
   );
   const revoked = createListeners<Uint8Array | undefined>();
-  /** Whether a commit may have been made that has failed: nothing is written until the database was opened anew. */
+  /** True if a commit may have been made that has failed: nothing is written until the database was opened anew. */
   let hasDoubt = false;
   let flows: FlowStore | undefined;
   let known: KnownState | undefined;

@@ -11,7 +11,7 @@ const idleStates: ReadonlySet<RuntimeState> = new Set([
 /** For what has no events. */
 const pollMs = 15_000;
 
-/** Whether the replica runs the flows: the others don't know the states of their nodes. */
+/** True if the replica runs the flows: the others don't know the states of their nodes. */
 export function runsFlows(runtime: GetRuntimeResponse | undefined): boolean {
   return runtime?.started === true && !idleStates.has(runtime.runtime?.state ?? RuntimeState.UNSPECIFIED);
 }

@@ -147,7 +147,7 @@ function mergeOrder(
   return [...(insertions.get("") ?? []), ...kept.flatMap((id) => [id, ...(insertions.get(id) ?? [])])];
 }
 
-/** Whether the nodes that both have are in different orders. */
+/** True if the nodes that both have are in different orders. */
 function isReordered(base: readonly string[], side: readonly string[]): boolean {
   const [inBase, inSide] = [new Set(base), new Set(side)];
   const before = base.filter((id) => inSide.has(id));

@@ -129,7 +129,7 @@ function markDifferences(
 const layout: ReadonlySet<string> = new Set(["x", "y", "wires"]);
 const groupLayout: ReadonlySet<string> = new Set([...layout, "nodes", "style", "w", "h"]);
 
-/** Whether two versions of a node differ in anything but wires and layout. */
+/** True if two versions of a node differ in anything but wires and layout. */
 function isReconfigured(before: FlowNode, after: FlowNode): boolean {
   const keysOf = (node: FlowNode): string[] => {
     const ignored = node.type === "group" ? groupLayout : layout;

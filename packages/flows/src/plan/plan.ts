@@ -44,7 +44,7 @@ export type PlannedNode = {
 export type RuntimeView = {
   /** The installed node types; undefined if they are not known, as while the runtime starts. */
   readonly knownTypes: ReadonlySet<string> | undefined;
-  /** Whether it runs the current flows. If not, there is nothing to stop, and a deployment of any type starts all nodes. */
+  /** True if it runs the current flows. If not, there is nothing to stop, and a deployment of any type starts all nodes. */
   readonly isRunning: boolean;
   /** The modules that are installed, and those that the deployment names. Defaults to none. */
   readonly modules?: readonly KnownModule[] | undefined;

@@ -64,7 +64,7 @@ export function findNeeds(flows: readonly FlowNode[]): FlowNeeds {
   };
 }
 
-/** Whether flows need a module: by one of its node types, or by its name. */
+/** True if flows need a module: by one of its node types, or by its name. */
 export function needsModule(
   { types, modules }: FlowNeeds,
   module: { readonly name: string; readonly types: readonly string[] },
@@ -84,7 +84,7 @@ export type KnownModule = {
   readonly installedVersion: string | undefined;
   /** The node types that it defines, as far as they are known. */
   readonly types: readonly string[];
-  /** Whether the deployment names it. */
+  /** True if the deployment names it. */
   readonly isDeclared: boolean;
 };
 

@@ -189,7 +189,7 @@ const maxVisits = 100;
 type ConfigOrder = {
   /** The nodes that start, in this order. */
   readonly started: readonly FlowNode[];
-  /** Whether the runtime starts all of them. If not, their references form a cycle, or a chain in an unfavourable order. */
+  /** True if the runtime starts all of them. If not, their references form a cycle, or a chain in an unfavourable order. */
   readonly isComplete: boolean;
 };
 

@@ -14,7 +14,7 @@ export type Warning = {
   readonly container: string;
   /** What is wrong, for people: it names the node and its tab. Never contains the value of a credential. */
   readonly message: string;
-  /** Whether the current flows have it too. */
+  /** True if the current flows have it too. */
   readonly existing: boolean;
 };
 

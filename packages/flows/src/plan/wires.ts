@@ -51,11 +51,11 @@ export function targetsOf({ type, wires }: FlowNode): string[] {
 /** What the ports of a subflow mean for its instances. */
 export type Ports = {
   /**
-   * Whether the runtime can create an instance: it fails if an input is wired to a node that the subflow does not contain, or if an
+   * True if the runtime can create an instance: it fails if an input is wired to a node that the subflow does not contain, or if an
    * output or the status is wired to a node or input without such a port.
    */
   canStart(instance: FlowNode): boolean;
-  /** Whether the runtime can change the wires of a running instance: not if an output is wired to a disabled node. */
+  /** True if the runtime can change the wires of a running instance: not if an output is wired to a disabled node. */
   readonly canRewire: boolean;
 };
 

@@ -130,7 +130,7 @@ export class CallContext implements HandlerContext {
     }
   }
 
-  /** Whether the error is a mere consequence of the end of the call: its client has disconnected. */
+  /** True if the error is a mere consequence of the end of the call: its client has disconnected. */
   isAbortError(error: unknown): boolean {
     return this.#isFinished && error instanceof Error && error.name === "AbortError";
   }

@@ -59,7 +59,7 @@ export function takeEncodedRequest(message: Message): EncodedRequest | undefined
   return encoded;
 }
 
-/** Whether the method is in `deferred`. Compared by service and name, since rules can replace a method by a copy. */
+/** True if the method is in `deferred`. Compared by service and name, since rules can replace a method by a copy. */
 export function isDeferred({ parent, name }: DescMethod, deferred: readonly DescMethod[]): boolean {
   return deferred.some((each) => each.parent === parent && each.name === name);
 }

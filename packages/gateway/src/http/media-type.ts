@@ -10,13 +10,13 @@ export function mediaTypeOf(contentType: string): string {
   return (semicolon === -1 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** Whether a Content-Type header has no charset parameter, or one that UTF-8 satisfies. */
+/** True if a Content-Type header has no charset parameter, or one that UTF-8 satisfies. */
 export function isUtf8Charset(contentType: string): boolean {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase();
   return charset === undefined || charset === "utf-8" || charset === "utf8" || charset === "us-ascii";
 }
 
-/** Whether an Accept header (RFC 9110, section 12.5.1) accepts a media type; the most specific media range decides. */
+/** True if an Accept header (RFC 9110, section 12.5.1) accepts a media type; the most specific media range decides. */
 export function accepts(accept: string | undefined, mediaType: string): boolean {
   return (
     accept === undefined ||

@@ -7,7 +7,7 @@ export class RequestError extends Error {
   /** Machine-readable; undefined if it is set by the `invalid` option of the method or field. */
   readonly reason: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Whether the message contains names or values that the client sent. */
+  /** True if the message contains names or values that the client sent. */
   readonly repeatsInput: boolean;
 
   constructor(

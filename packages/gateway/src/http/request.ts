@@ -17,7 +17,7 @@ export type GatewayRequest = CallOrigin & {
   readonly httpVersionMajor: number;
   /** The request target as it was sent: path and query, still percent-encoded. */
   readonly target: string;
-  /** Whether the request has a body, which may be empty. */
+  /** True if the request has a body, which may be empty. */
   hasBody(): boolean;
   /** Reads the whole body. Rejects with a RequestError of status 413 if it exceeds `maxBytes`. */
   readBody(maxBytes: number): Promise<Uint8Array>;

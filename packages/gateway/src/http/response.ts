@@ -64,7 +64,7 @@ export function addHeaders(target: Record<string, string | string[]>, source: It
   }
 }
 
-/** Whether a value consists of visible ASCII, spaces and tabs, the interoperable part of RFC 9110, section 5.5. */
+/** True if a value consists of visible ASCII, spaces and tabs, the interoperable part of RFC 9110, section 5.5. */
 export function isHeaderValue(value: string): boolean {
   return /^[\t\x20-\x7e]*$/.test(value);
 }

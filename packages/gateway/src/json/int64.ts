@@ -13,7 +13,7 @@ export function isInt64(type: ScalarType | undefined): boolean {
   return wide.has(type);
 }
 
-/** Whether the JSON of a field can contain a 64-bit integer, or another integer that must not be rounded. */
+/** True if the JSON of a field can contain a 64-bit integer, or another integer that must not be rounded. */
 export function holdsInt64(field: DescField, seen: Set<DescMessage> = new Set()): boolean {
   return (
     fieldRule(field).exactIntegers ||
@@ -21,7 +21,7 @@ export function holdsInt64(field: DescField, seen: Set<DescMessage> = new Set())
   );
 }
 
-/** Whether the JSON of a message can contain a 64-bit integer. */
+/** True if the JSON of a message can contain a 64-bit integer. */
 export function messageHoldsInt64(desc: DescMessage, seen: Set<DescMessage> = new Set()): boolean {
   if (seen.has(desc) || textual.has(desc.typeName)) {
     return false;

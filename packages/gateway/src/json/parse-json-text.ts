@@ -7,7 +7,7 @@ export function parseJsonText(text: string): unknown {
 }
 
 /**
- * Whether a key of a JSON document has an escape. Reads only the strings that have escapes. The text may also be the bytes of the
+ * True if a key of a JSON document has an escape. Reads only the strings that have escapes. The text may also be the bytes of the
  * document as Latin-1. For malformed JSON the result has no meaning.
  */
 export function hasEscapedKey(json: string): boolean {

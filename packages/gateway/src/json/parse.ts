@@ -56,7 +56,7 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, options: ParseOpt
   return options.exact === true && counts.hasUnsafeInteger ? withWideIntegers(value, text, parse) : value;
 }
 
-/** Whether there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */
+/** True if there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */
 function hasEscapedSurrogate(text: string): boolean {
   return text.includes("\\ud") || text.includes("\\uD");
 }

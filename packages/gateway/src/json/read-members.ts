@@ -140,7 +140,7 @@ export function assertNullable({ field, notNull, reason }: FieldReader): void {
   }
 }
 
-/** Whether the value is of the type of a lenient field. */
+/** True if the value is of the type of a lenient field. */
 export function fits({ field }: Pick<FieldReader, "field">, value: unknown): boolean {
   return field.fieldKind === "message"
     ? field.message.typeName === StructSchema.typeName && isObject(value)

@@ -211,7 +211,7 @@ function collectFields(boundFields: BoundFields | undefined, found: Set<DescFiel
   }
 }
 
-/** Whether null is a value of a field. For most fields it stands for an absent field. */
+/** True if null is a value of a field. For most fields it stands for an absent field. */
 function takesNull(field: DescField): boolean {
   return (
     (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Value") ||

@@ -200,7 +200,7 @@ const no: ItemsCheck = () => false;
 
 const itemsChecks = new Map<string | undefined, ItemsCheck>([[undefined, no]]);
 
-/** Whether `plainCondition` is known to hold for all items of a repeated field. Compiled once for each condition. */
+/** True if `plainCondition` is known to hold for all items of a repeated field. Compiled once for each condition. */
 export function plainItemsCheck(type: ScalarType | undefined): ItemsCheck {
   const condition = plainCondition(type, "item");
   let check = itemsChecks.get(condition);

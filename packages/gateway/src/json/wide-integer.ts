@@ -16,7 +16,7 @@ export class WideInteger {
     this.end = end;
   }
 
-  /** Whether a double represents it. */
+  /** True if a double represents it. */
   get isExact(): boolean {
     return BigInt(this.digits) === BigInt(Number(this.digits));
   }

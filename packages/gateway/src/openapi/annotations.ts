@@ -7,7 +7,7 @@ type Restrictable = DescService | DescMethod | DescMessage | DescField | DescEnu
 
 /** The options of google.api that describe declarations beyond their HTTP rules. */
 export type Annotations = {
-  /** Whether a declaration has no google.api.visibility restriction, or one with a label that the document is for. */
+  /** True if a declaration has no google.api.visibility restriction, or one with a label that the document is for. */
   isVisible(desc: Restrictable): boolean;
   /** What google.api.field_behavior adds to the schema of a property. */
   behaviorOf(field: DescField): { readonly keywords: Schema; readonly notes: readonly string[] };

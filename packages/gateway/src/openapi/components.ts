@@ -7,7 +7,7 @@ import type { Schema } from "./document.ts";
 export type SchemaUse = {
   readonly direction: "request" | "response";
   readonly json: CompleteJsonOptions;
-  /** Whether the JSON is that of an RPC protocol, without the options of fields for HTTP. */
+  /** True if the JSON is that of an RPC protocol, without the options of fields for HTTP. */
   readonly isRpc: boolean;
   /** Whether unknown keys of a request are ignored instead of rejected. */
   readonly open: boolean;

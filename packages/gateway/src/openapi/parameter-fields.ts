@@ -16,7 +16,7 @@ export type ParameterField = {
 
 export type ParameterFieldsOptions = {
   readonly from: "query" | "form";
-  /** Whether the field is bound to another part of the request, by its path of proto names. */
+  /** True if the field is bound to another part of the request, by its path of proto names. */
   readonly isBound: (path: string) => boolean;
 };
 

@@ -33,7 +33,7 @@ export function describeRequestBody(route: Route, context: OperationContext): Re
   };
 }
 
-/** Whether an empty body is accepted, as a message without required fields. */
+/** True if an empty body is accepted, as a message without required fields. */
 function mayBeEmpty(route: Route, body: string, { schemas, usesOf }: OperationContext): boolean {
   const { method } = route;
   const bound = boundPaths(route);

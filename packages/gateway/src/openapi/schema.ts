@@ -15,9 +15,9 @@ export type Schemas = {
   value(field: DescField, use: SchemaUse): Schema;
   /** The same in a parameter or a header. Its description lists the values of an enum. */
   parameter(field: DescField, use: SchemaUse): Schema;
-  /** Whether a request must have the field. */
+  /** True if a request must have the field. */
   isRequired(field: DescField, use: SchemaUse): boolean;
-  /** Whether a field is described where a parameter could set it. */
+  /** True if a field is described where a parameter could set it. */
   canBeParameter(field: DescField): boolean;
   readonly form: SchemaForm;
   readonly named: Components["refNamed"];

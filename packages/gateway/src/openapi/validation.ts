@@ -227,7 +227,7 @@ function skipsZero(rules: JsonValue): boolean {
   return isObject(rules) && rules["ignore"] === "IGNORE_IF_ZERO_VALUE";
 }
 
-/** Whether a field can be unset, and not only have its zero value. */
+/** True if a field can be unset, and not only have its zero value. */
 export function tracksPresence({ fieldKind, presence }: DescField): boolean {
   return fieldKind !== "list" && fieldKind !== "map" && presence !== FeatureSet_FieldPresence.IMPLICIT;
 }
@@ -262,7 +262,7 @@ function namesOf(field: DescField, type: string, value: JsonValue): JsonValue {
   return Array.isArray(value) ? value.map(nameOf) : nameOf(value);
 }
 
-/** Whether a pattern of RE2 is one of ECMA-262 too, with the same meaning. */
+/** True if a pattern of RE2 is one of ECMA-262 too, with the same meaning. */
 function isPortable(pattern: string): boolean {
   try {
     return new RegExp(pattern, "u").source !== "" && !/\(\?[a-z-]+:/.test(pattern);

@@ -25,7 +25,7 @@ export type CompressionOptions = {
   readonly encodings?: readonly ContentEncoding[];
   /** The minimum size of a body to compress, in bytes. Does not apply to streams. Default: 1,024. */
   readonly minBytes?: number;
-  /** Whether streams are compressed, with a flush after each message. Default: true. */
+  /** True if streams are compressed, with a flush after each message. Default: true. */
   readonly streams?: boolean;
 };
 
@@ -37,7 +37,7 @@ export type StreamFormats = {
 };
 
 export type HealthOptions = {
-  /** Whether a registered service can take calls; "" is the server as a whole. Default: all can. After the shutdown, none can. */
+  /** True if a registered service can take calls; "" is the server as a whole. Default: all can. After the shutdown, none can. */
   serves?: (service: string) => boolean;
   /** Called once, with a function that is to be called after each change of what `serves` returns. Default: nothing changes. */
   onChange?: (changed: () => void) => void;
@@ -115,10 +115,10 @@ export type GatewayOptions = {
    * of a field, as Envoy's `ignored_query_parameters`. Default: none.
    */
   ignoredQuery?: readonly string[];
-  /** Whether a slash at the end of a path is ignored, as by the option of Fastify. Default: false, which is 404. */
+  /** True if a slash at the end of a path is ignored, as by the option of Fastify. Default: false, which is 404. */
   ignoreTrailingSlash?: boolean;
   /**
-   * Whether the FieldMask of a PATCH, if the client sends none, is set to the fields in the JSON body, as grpc-gateway does. For
+   * True if the FieldMask of a PATCH, if the client sends none, is set to the fields in the JSON body, as grpc-gateway does. For
    * rules whose body is a message field, and request messages with exactly one FieldMask. Default: false.
    */
   fieldMaskFromBody?: boolean;

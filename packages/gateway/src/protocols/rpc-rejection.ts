@@ -63,7 +63,7 @@ export function rejectUnknownRpc(request: RejectedRequest): GatewayResponse {
   return rejectCall(request, 404, new ConnectError("this server has no such RPC", Code.Unimplemented));
 }
 
-/** Whether the path has the form of an RPC's and the headers are those of an RPC client. */
+/** True if the path has the form of an RPC's and the headers are those of an RPC client. */
 export function isRpcRequest(path: string, headers: GatewayRequest["headers"]): boolean {
   const { "content-type": type = "", "connect-protocol-version": version } = headers;
   return (
@@ -71,7 +71,7 @@ export function isRpcRequest(path: string, headers: GatewayRequest["headers"]): 
   );
 }
 
-/** Whether the Content-Type alone identifies a protocol with its own error format: gRPC, gRPC-Web, Connect streams. */
+/** True if the Content-Type alone identifies a protocol with its own error format: gRPC, gRPC-Web, Connect streams. */
 export function isEnvelopedType(type: string): boolean {
   return grpcTypeOf(type) !== undefined || connectStreamTypeOf(type) !== undefined;
 }

@@ -48,7 +48,7 @@ export type Variant = {
   /** As `response_body` of google.api.http: the name of a field, or empty for the whole message. */
   readonly responseBody: string;
   readonly status: number;
-  /** Whether a successful response has a body. */
+  /** True if a successful response has a body. */
   readonly hasBody: boolean;
 };
 
@@ -56,7 +56,7 @@ export function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 399;
 }
 
-/** Whether successful responses of this status can have a body (RFC 9110, section 15). */
+/** True if successful responses of this status can have a body (RFC 9110, section 15). */
 export function hasContent(status: number): boolean {
   return status !== 204 && status !== 205 && status !== 304;
 }

@@ -64,7 +64,7 @@ type Search<T> = {
   /** The end of the segments: the index of the verb's colon, or the length of the path. */
   readonly end: number;
   readonly verb: string;
-  /** Whether the path has characters to decode before segments are compared with literals. */
+  /** True if the path has characters to decode before segments are compared with literals. */
   readonly escaped: boolean;
   /** The start index of each segment matched so far; `end + 1` after the last segment. */
   readonly starts: number[];

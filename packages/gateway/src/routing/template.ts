@@ -17,7 +17,7 @@ export type TemplateVariable = {
   /** The range of its segments: the index of the first, and that after the last. */
   readonly start: number;
   readonly end: number;
-  /** Whether its value can have several segments. "%2F" is not decoded then, so that it can't be confused with a separator. */
+  /** True if its value can have several segments. "%2F" is not decoded then, so that it can't be confused with a separator. */
   readonly multi: boolean;
 };
 

@@ -21,7 +21,7 @@ export function resolveFieldPath(message: DescMessage, path: string): FieldPath 
   return fields;
 }
 
-/** Whether the whole value of a field can be written as one string, so that a path variable can bind it. */
+/** True if the whole value of a field can be written as one string, so that a path variable can bind it. */
 export function isTextField(field: DescField): boolean {
   return (
     field.fieldKind === "scalar" ||
@@ -30,12 +30,12 @@ export function isTextField(field: DescField): boolean {
   );
 }
 
-/** Whether a value of a field, or an item of a list or map, can be written as a parameter: as text, or as JSON. */
+/** True if a value of a field, or an item of a list or map, can be written as a parameter: as text, or as JSON. */
 export function hasParameterForm({ message }: DescField): boolean {
   return message === undefined || (isWellKnown(message) && message.typeName !== "google.protobuf.Any");
 }
 
-/** Whether the JSON form is not an object of the message's fields; field paths don't descend into such messages. */
+/** True if the JSON form is not an object of the message's fields; field paths don't descend into such messages. */
 function isWellKnown(message: DescMessage): boolean {
   return textMessages.has(message.typeName) || otherWellKnown.has(message.typeName);
 }

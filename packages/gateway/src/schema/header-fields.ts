@@ -5,7 +5,7 @@ export function headerFields(desc: DescMessage): DescField[] {
   return desc.fields.filter((field) => fieldRule(field).header !== "");
 }
 
-/** Whether a field is singular and not a member of a oneof, as the `header` option requires. */
+/** True if a field is singular and not a member of a oneof, as the `header` option requires. */
 export function isSingularOutsideOneof(field: DescField): boolean {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && field.oneof === undefined;
 }

@@ -11,7 +11,7 @@ export function isHttpBody(desc: DescMessage | undefined): desc is DescMessage {
   return desc?.typeName === "google.api.HttpBody";
 }
 
-/** Whether a field is sent as a file in multipart/form-data: bytes or HttpBody, singular or repeated. */
+/** True if a field is sent as a file in multipart/form-data: bytes or HttpBody, singular or repeated. */
 export function isFileField(field: DescField): boolean {
   return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }

@@ -86,7 +86,7 @@ export function errorRule(message: DescMessage): ErrorRule | undefined {
 
 /** The names of an enum's values in JSON, headers and parameters. */
 export type EnumNames = {
-  /** Whether a value has the `name` option: then only such names are accepted, and numbers are not. */
+  /** True if a value has the `name` option: then only such names are accepted, and numbers are not. */
   readonly strict: boolean;
   readonly numberOf: ReadonlyMap<string, number>;
   /** The same by the names in lower case. */

@@ -12,7 +12,7 @@ export type BrowserSafetyOptions = {
    */
   readonly hosts?: readonly string[] | undefined;
   /**
-   * Whether the gate rejects an invalid Authorization. If so, this guard lets requests with an Authorization pass:
+   * True if the gate rejects an invalid Authorization. If so, this guard lets requests with an Authorization pass:
    * foreign pages have no token, and browsers do not add one automatically, as they do with client certificates.
    */
   readonly checksTokens: boolean;
@@ -70,7 +70,7 @@ function toPageRequest({ httpMethod, headers }: RequestContext): Pick<IncomingMe
   return { method: httpMethod, headers };
 }
 
-/** Whether an origin is this port of a host that is a name or an address of this service. */
+/** True if an origin is this port of a host that is a name or an address of this service. */
 function isOnPort(origin: string, port: number, isOwn: (host: string) => boolean): boolean {
   const url = URL.parse(origin);
   return url !== null && Number(url.port || (url.protocol === "https:" ? 443 : 80)) === port && isOwn(url.hostname);
@@ -143,7 +143,7 @@ function hostnameOf(host: string): string | undefined {
 }
 
 /**
- * Whether a browser sent this request on behalf of a page of another origin. `authority` is the requested authority;
+ * True if a browser sent this request on behalf of a page of another origin. `authority` is the requested authority;
  * origins for which `isListed` returns true are allowed.
  *
  * Browsers send Origin with every request that can have side effects, and Sec-Fetch-Site (Fetch Metadata) with all

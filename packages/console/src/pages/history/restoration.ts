@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DeploymentErrorSchema, DeploymentType, ErrorInfoSchema, type Revision, RevisionCause } from "@flowgate/client";
 
-/** Whether the last deployment can be undone: it has replaced another one, and did not undo one that failed. */
+/** True if the last deployment can be undone: it has replaced another one, and did not undo one that failed. */
 export function canUndo({ parent, cause }: Pick<Revision, "parent" | "cause">): boolean {
   return parent !== "" && cause !== RevisionCause.AUTOMATIC_UNDO;
 }

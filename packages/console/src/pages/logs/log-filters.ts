@@ -11,7 +11,7 @@ export type Kind = {
   readonly kind: EventKind;
   /** Besides that for events; undefined: none. */
   readonly permission?: string;
-  /** Whether it is selected if no kinds are. */
+  /** True if it is selected if no kinds are. */
   readonly isDefault: boolean;
 };
 

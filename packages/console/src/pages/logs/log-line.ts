@@ -188,7 +188,7 @@ function wordOf(state: ProposalState): string {
   return ProposalStateSchema.value[state]?.localName.toLowerCase() ?? words.proposal;
 }
 
-/** Whether a line contains a text, whatever its case; it is in lower case. */
+/** True if a line contains a text, whatever its case; it is in lower case. */
 export function contains({ message, details, node, tab, word }: LogLine, text: string): boolean {
   return text === "" || [message, details, node, tab, word].some((part) => part.toLowerCase().includes(text));
 }

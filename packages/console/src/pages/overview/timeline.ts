@@ -93,7 +93,7 @@ function toChanges(events: readonly Event[]): Entry[] {
   });
 }
 
-/** Whether there was a process that a restart has replaced. */
+/** True if there was a process that a restart has replaced. */
 function isUp(state: RuntimeState | undefined): boolean {
   return state === RuntimeState.RUNNING || state === RuntimeState.FAILED;
 }

@@ -5,7 +5,7 @@ export function nameOfValue(schema: DescEnum, value: number): string {
   return value === 0 ? "" : (schema.value[value]?.localName.toLowerCase() ?? "");
 }
 
-/** Whether a permission is granted everywhere, or on some tabs only. `canSome`: whether it is granted at all. */
+/** True if a permission is granted everywhere, or on some tabs only. `canSome`: whether it is granted at all. */
 export function grantOf(
   permission: string,
   granted: readonly string[],

@@ -98,14 +98,14 @@ export function readBody(
 }
 
 /**
- * Whether Node has marked a request over HTTP/1.1 without a body as read and destroyed (`optimizeEmptyRequests`); it emits no events
+ * True if Node has marked a request over HTTP/1.1 without a body as read and destroyed (`optimizeEmptyRequests`); it emits no events
  * then. An HTTP/2 stream that was reset before its body was read looks the same.
  */
 function hasNoBody(source: BodySource): boolean {
   return !isHttp2Stream(source) && source.destroyed && source.readableEnded && !source.readableDidRead;
 }
 
-/** Whether an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */
+/** True if an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */
 function isAborted(source: BodySource): boolean {
   return isHttp2Stream(source) && source.closed && !source.headersSent;
 }

@@ -134,7 +134,7 @@ class BodySender {
   }
 }
 
-/** Whether the response can't be written to any more: the client has disconnected, or it was sent completely. */
+/** True if the response can't be written to any more: the client has disconnected, or it was sent completely. */
 export function isDestroyed(sink: BodySink): boolean {
   return streamOf(sink)?.destroyed ?? (sink as ServerResponse).destroyed;
 }

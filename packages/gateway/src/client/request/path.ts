@@ -8,7 +8,7 @@ import type { FieldPath } from "../../schema/field-path.ts";
 import { getField } from "../../schema/field-value.ts";
 
 export type Path = {
-  /** Whether the fields of all variables are set, so that none has its default value. */
+  /** True if the fields of all variables are set, so that none has its default value. */
   readonly isSet: boolean;
 } & ({ readonly path: string } | { readonly path: undefined; readonly problem: string });
 

@@ -44,7 +44,7 @@ export function createDocumentReader(
   };
 }
 
-/** Whether there may be an integer that JSON.parse rounds. */
+/** True if there may be an integer that JSON.parse rounds. */
 const wideInteger = /\d{16}|\d[eE]/;
 
 function createParser(exact: boolean): (text: string) => unknown {

@@ -28,7 +28,7 @@ export function createUnaryReader(method: DescMethod, variant: Variant, document
   };
 }
 
-/** Whether a Content-Type is JSON; a missing one counts as JSON. */
+/** True if a Content-Type is JSON; a missing one counts as JSON. */
 export function isJson(contentType: string | null): boolean {
   const mediaType = mediaTypeOf(contentType ?? "application/json");
   return mediaType === "application/json" || mediaType.endsWith("+json");

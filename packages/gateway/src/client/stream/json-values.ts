@@ -13,7 +13,7 @@ export type JsonValues = {
   push(piece: string): string[];
   /** Ends the text. Returns the value that only the end completes; throws an Error if a value is not complete. */
   end(): string[];
-  /** Whether the values are the items of an array. */
+  /** True if the values are the items of an array. */
   readonly isArray: () => boolean;
 };
 

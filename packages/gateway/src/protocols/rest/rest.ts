@@ -22,9 +22,9 @@ export type RestMatch = {
   readonly method: DescMethod | undefined;
   /** The path template of the route. */
   readonly template: string | undefined;
-  /** Whether a template matches the path, for any HTTP method. */
+  /** True if a template matches the path, for any HTTP method. */
   readonly isKnownPath: boolean;
-  /** Whether the path has no variables, so that the match can be cached for the path and HTTP method. */
+  /** True if the path has no variables, so that the match can be cached for the path and HTTP method. */
   readonly isFixed: boolean;
   /** Responds to the request. Never throws or rejects. Returns a promise only if something has to be awaited. */
   readonly respond: (request: GatewayRequest) => GatewayResponse | Promise<GatewayResponse>;

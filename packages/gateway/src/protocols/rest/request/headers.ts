@@ -10,7 +10,7 @@ import { RequestError } from "../../../http/request-error.ts";
 export type HeaderFields = {
   /** Sets the fields whose headers were sent. */
   assignTo(message: Message): void;
-  /** Whether a value has the `ignore_body` option. */
+  /** True if a value has the `ignore_body` option. */
   readonly ignoreBody: boolean;
 };
 

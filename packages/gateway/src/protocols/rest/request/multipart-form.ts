@@ -70,7 +70,7 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
 }
 
 /**
- * Whether a part is a form parameter. A part without Content-Type is text/plain (RFC 7578, section 4.4). A part of type
+ * True if a part is a form parameter. A part without Content-Type is text/plain (RFC 7578, section 4.4). A part of type
  * application/json is a parameter too, unless its field is for files.
  */
 function isTextPart({ filename, contentType = "text/plain" }: Part, field: DescField | undefined): boolean {

@@ -39,7 +39,7 @@ type Parameter = {
 export type MessageParameters = {
   /** By proto name and JSON name. */
   readonly byName: ReadonlyMap<string, Parameter>;
-  /** Whether a `json_name` contains a dot or an opening bracket. */
+  /** True if a `json_name` contains a dot or an opening bracket. */
   readonly hasSpecialNames: boolean;
 };
 
@@ -112,7 +112,7 @@ export type Target = {
   readonly key: string | undefined;
   /** The path in proto names, for error messages. */
   readonly path: string;
-  /** Whether the path contains map keys that the client sent. */
+  /** True if the path contains map keys that the client sent. */
   readonly repeatsInput: boolean;
 };
 

@@ -17,7 +17,7 @@ export type Compressor = {
 type Choice = {
   /** The preferred coding; undefined for identity. */
   readonly encoding: ContentEncoding | undefined;
-  /** Whether identity is acceptable. */
+  /** True if identity is acceptable. */
   readonly identity: boolean;
 };
 
@@ -111,7 +111,7 @@ function encodedHeaders(response: GatewayResponse, encoding: ContentEncoding): G
   return headers;
 }
 
-/** Whether a body is of a compressible type, has no content coding yet, and no `no-transform` (RFC 9111, section 5.2.2.6). */
+/** True if a body is of a compressible type, has no content coding yet, and no `no-transform` (RFC 9111, section 5.2.2.6). */
 function mayCompress(headers: GatewayResponse["headers"]): boolean {
   const { "content-encoding": encoding, "content-type": contentType, "cache-control": cacheControl } = headers;
   return (

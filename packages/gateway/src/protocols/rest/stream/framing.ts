@@ -9,12 +9,12 @@ import { RequestError } from "../../../http/request-error.ts";
 /** The last ID of a stream for an EventSource, which sends it when it reconnects. */
 const END_EVENT_ID = "end-of-stream";
 
-/** Whether an EventSource reconnects after the end of a stream. It stops when the response is 204 (WHATWG HTML, section 9.2.3). */
+/** True if an EventSource reconnects after the end of a stream. It stops when the response is 204 (WHATWG HTML, section 9.2.3). */
 export function isAfterEnd(headers: RequestHeaders): boolean {
   return headers["last-event-id"] === END_EVENT_ID;
 }
 
-/** Whether a request has the headers of an EventSource: its cache mode is "no-store", which is sent as `Cache-Control: no-cache`. */
+/** True if a request has the headers of an EventSource: its cache mode is "no-store", which is sent as `Cache-Control: no-cache`. */
 function isEventSource(headers: RequestHeaders): boolean {
   return headers.accept === "text/event-stream" && headers["cache-control"] === "no-cache";
 }
@@ -25,7 +25,7 @@ export type Framing = {
   message(json: string, isFirst: boolean, message: Message): string;
   /** The last chunk of a stream that fails after its first message. */
   error(json: string): string;
-  /** Whether that has the error below a key `error`. */
+  /** True if that has the error below a key `error`. */
   readonly wrapsErrors: boolean;
   /** The last chunk of a successful stream; may be empty. */
   end(isEmpty: boolean, headers: RequestHeaders): string;

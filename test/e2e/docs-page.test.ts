@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { bearer, json, v2 } from "./rest.ts";
-import { onBusyMachine, type Service, startService, withoutRuntime } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
@@ -147,7 +147,7 @@ async function readBrightness(page: Page): Promise<{ page: number; text: number 
   return { page: background, text };
 }
 
-const config = { ...withoutRuntime, ...onBusyMachine };
+const config = { ...withoutRuntime };
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   let browser: Browser;

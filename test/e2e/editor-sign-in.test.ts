@@ -7,7 +7,7 @@ import { missingBrowser, openBrowser } from "./browser.ts";
 import { CookieBrowser, type Visit } from "./cookie-browser.ts";
 import { Editor } from "./editor.ts";
 import { bearer, form, json, send } from "./rest.ts";
-import { eventually, onBusyMachine, type Service, startService, withoutRuntime } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, tokenParameters, user } from "./users.ts";
 
 const audience = "https://flows.example";
@@ -35,7 +35,7 @@ async function start(
   const nodeRed = { port: Number(new URL(editor).port), editor: true, url: editor };
   return startService({
     port: Number(new URL(api).port),
-    config: { ...withoutRuntime, ...onBusyMachine, adminAuth, nodeRed },
+    config: { ...withoutRuntime, adminAuth, nodeRed },
   });
 }
 

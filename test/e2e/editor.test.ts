@@ -11,7 +11,7 @@ import { deploy, type Deployment, readRuntime } from "./deploy.ts";
 import { Editor } from "./editor.ts";
 import { functionNode, type Node, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
-import { eventually, onBusyMachine, type Service } from "./service.ts";
+import { eventually, type Service } from "./service.ts";
 import { loginTool, startToolService, type ToolService } from "./tools.ts";
 import { login, user } from "./users.ts";
 
@@ -20,7 +20,6 @@ if (missingBrowser !== undefined) {
 }
 
 const config = {
-  ...onBusyMachine,
   adminAuth: { users: [user("admin", "*"), user("viewer", "read")] },
   nodeRed: { port: 0, editor: true },
 };

@@ -200,7 +200,7 @@ describe("the metrics of a service", () => {
     const reasons = valuesOf("flowgate_calls_shed_total", "reason");
     const limits = valuesOf("flowgate_limits_exceeded_total", "limit");
     const handshakes = valuesOf("flowgate_tls_handshake_failures_total", "reason", secured);
-    expect([reasons.length, limits.length, handshakes.length]).toEqual([4, 13, 6]);
+    expect([reasons.length, limits.length, handshakes.length]).toEqual([4, 12, 6]);
     expect(seen.sum("flowgate_calls_shed_total") + seen.sum("flowgate_limits_exceeded_total")).toBe(0);
     for (const value of [...reasons, ...limits, ...handshakes]) {
       expect(page).toContain(`\`${value}\``);

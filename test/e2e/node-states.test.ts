@@ -10,7 +10,7 @@ import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node } from "./flow-builders.ts";
 import { json } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
-import { eventually, onBusyMachine, type Service, startService, withoutRuntime } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { restNames } from "./watch-events.ts";
 
 /** GET /ok passes a message through two nodes; GET /fail makes one log an error that a catch node receives, and a warning. */
@@ -28,7 +28,7 @@ let service: Service;
 const list = async (query = ""): Promise<List> => (await service.send("GET", `/runtime/nodes${query}`)).json() as List;
 
 beforeAll(async () => {
-  service = await startService({ config: onBusyMachine });
+  service = await startService();
   await deploy(service, { flows });
   for (const path of ["/ok", "/fail", "/fail"]) {
     await service.get(path);

@@ -6,7 +6,7 @@ import { preload } from "../../torture/preload.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { debugNode, endpoint, functionNode, type Node } from "./flow-builders.ts";
 import { bearer } from "./rest.ts";
-import { onBusyMachine, startService } from "./service.ts";
+import { startService } from "./service.ts";
 import { login, user } from "./users.ts";
 import { type Watch, watch, watchProtocols } from "./watch-events.ts";
 
@@ -42,7 +42,6 @@ test("many credentials that begin alike do not block the service, whatever flows
   await using service = await startService({
     env: { EVENT_LOOP_METER: meter, ...preload("event-loop-meter") },
     config: {
-      ...onBusyMachine,
       adminAuth: { users: [user("admin", "*"), user("author", "flows.write@tab:T")] },
       runtime: { freshProcess: "never" },
       log: { level: "fatal" },

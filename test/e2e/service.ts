@@ -33,9 +33,6 @@ export type ServiceOptions = {
 /** Configuration for tests that need no flow runtime, whose start takes as much CPU as that of the service. */
 export const withoutRuntime = { runtime: { mode: "none" } } as const;
 
-/** The service and a browser may get little of a busy machine's CPU: that is no overload, for which calls would be rejected. */
-export const onBusyMachine = { limits: { eventLoopDelayMs: 0 } } as const;
-
 /** A running service, with the command line of a user. */
 export type Service = AsyncDisposable & {
   readonly url: string;
@@ -60,6 +57,12 @@ export type Service = AsyncDisposable & {
   readonly exited: Promise<number | null>;
 };
 
+/** A service may get little of a busy machine's CPU: that is no overload, for which calls would be rejected. */
+function onBusyMachine(config: { readonly limits?: unknown }): object {
+  const { limits = {} } = config;
+  return typeof limits === "object" ? { ...config, limits: { eventLoopDelayMs: 0, ...limits } } : config;
+}
+
 export async function startService({
   command,
   cwd,
@@ -74,7 +77,7 @@ export async function startService({
   const directory = await mkdtemp(join(tmpdir(), "flowgate-e2e-"));
   const configPath = join(directory, "flowgate.yaml");
   const writeConfig = (path: string, content: object | string): Promise<void> =>
-    writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+    writeFile(path, typeof content === "string" ? content : JSON.stringify(onBusyMachine(content)));
   await writeConfig(configPath, config);
   const data = dataDir ?? join(directory, "data");
   await prepare?.(data);

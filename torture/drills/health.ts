@@ -2,7 +2,7 @@ import { chmod } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { deploy, tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
-import { eventually, onBusyMachine, type Service, startService } from "../../test/e2e/service.ts";
+import { eventually, type Service, startService } from "../../test/e2e/service.ts";
 import { openReceiver, type Receiver } from "../../test/live/webhooks/receiver.ts";
 import { openInstallation } from "../../test/postgres/installation.ts";
 import { openServer } from "../../test/postgres/server.ts";
@@ -223,7 +223,7 @@ const limitMs = 60_000;
 
 function configOf({ port }: Receiver) {
   const target = { url: `http://127.0.0.1:${port}/hook`, kinds: ["health"] };
-  return { ...onBusyMachine, webhooks: { network: { allow: ["127.0.0.1"] }, targets: [target] } };
+  return { webhooks: { network: { allow: ["127.0.0.1"] }, targets: [target] } };
 }
 
 async function readHealth(service: Service): Promise<Health> {

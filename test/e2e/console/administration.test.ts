@@ -7,7 +7,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy, readRuntime } from "../deploy.ts";
 import { functionNode } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console } from "./console.ts";
 
@@ -40,7 +40,6 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
         adminAuth: { users: [user("admin", "*"), user("reader", "read")] },
         roles: { "release-manager": ["read", "revisions.write"] },
         modules: { deny: ["contrib-denied"] },
-        ...onBusyMachine,
         runtime: { freshProcess: "never" },
       },
     });

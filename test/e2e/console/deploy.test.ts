@@ -5,7 +5,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node, tab } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -25,7 +25,7 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
   let ada: Record<string, string>;
 
   beforeAll(async () => {
-    const config = { ...onBusyMachine, adminAuth: { users }, runtime: { freshProcess: "never" } };
+    const config = { adminAuth: { users }, runtime: { freshProcess: "never" } };
     service = await startService({ config });
     ada = bearer(await login(service, { username: "ada" }));
   });

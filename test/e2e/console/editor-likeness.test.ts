@@ -10,7 +10,7 @@ import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { Editor, toolsUrl } from "../editor.ts";
 import type { Node } from "../flow-builders.ts";
-import { onBusyMachine, type Service, startService, withoutRuntime } from "../service.ts";
+import { type Service, startService, withoutRuntime } from "../service.ts";
 import { Console } from "./console.ts";
 
 /** A folder for pictures of the console beside those of the editor, to be looked at. */
@@ -43,7 +43,7 @@ describe.skipIf(missingBrowser !== undefined)("drawings of flows beside Node-RED
   let service: Service;
   let browser: Browser;
   beforeAll(async () => {
-    const config = { ...withoutRuntime, ...onBusyMachine, nodeRed: { port: 0, editor: true } };
+    const config = { ...withoutRuntime, nodeRed: { port: 0, editor: true } };
     [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
     await deploy(service, { flows: allFlows });
   });

@@ -3,7 +3,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { type Node, functionNode, tab } from "../flow-builders.ts";
 import { bearer, json } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -30,7 +30,6 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   let service: Service;
   beforeAll(async () => {
     const config = {
-      ...onBusyMachine,
       adminAuth: { users: [user("admin", "*"), user("viewer", "read")] },
       runtime: { freshProcess: "never" },
     };

@@ -3,7 +3,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -41,7 +41,7 @@ async function start(required: readonly string[] = []): Promise<Service> {
     user("<b>eve</b>", "*"),
   ];
   return startService({
-    config: { ...onBusyMachine, adminAuth: { users }, approvals: { required }, runtime: { freshProcess: "never" } },
+    config: { adminAuth: { users }, approvals: { required }, runtime: { freshProcess: "never" } },
   });
 }
 

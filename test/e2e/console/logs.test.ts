@@ -5,7 +5,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node, tab } from "../flow-builders.ts";
 import { bearer, json } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -32,7 +32,7 @@ describe.skipIf(missingBrowser !== undefined)(`the log (${missingBrowser ?? "in 
     const signIn = { url: `http://127.0.0.1:${proxy.port}` };
     service = await startService({
       port,
-      config: { ...onBusyMachine, adminAuth: { signIn, users: [user("ada", "*")] } },
+      config: { adminAuth: { signIn, users: [user("ada", "*")] } },
     });
     headers = bearer(await login(service, { username: "ada" }));
     await deploy(service, { flows }, "full", headers);

@@ -5,7 +5,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -49,7 +49,6 @@ describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
   let service: Service;
   beforeAll(async () => {
     const config = {
-      ...onBusyMachine,
       adminAuth: { users: [user("ada", "*"), user("bob", "*")] },
       // A process that keeps what was reported of the node before.
       runtime: { freshProcess: "never" },

@@ -5,7 +5,7 @@ import { tryDeploy } from "../deploy.ts";
 import { endpoint, type Node, tab } from "../flow-builders.ts";
 import { createDatabase } from "../../postgres/postgres.ts";
 import { bearer, json } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -23,7 +23,7 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     const users = [user("ada", "*"), user("viewer", ["runtime.read", "settings.read"])];
     const port = await freePort();
     const signIn = { url: `http://127.0.0.1:${port}` };
-    const config = { ...onBusyMachine, adminAuth: { signIn, users }, runtime: { freshProcess: "never" } };
+    const config = { adminAuth: { signIn, users }, runtime: { freshProcess: "never" } };
     service = await startService({ port, config });
     headers = bearer(await login(service, { username: "ada" }));
   });
@@ -123,7 +123,6 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
   test("a replica that was killed is an alert until one of its name is there", async () => {
     await using database = await createDatabase();
     const config = {
-      ...onBusyMachine,
       store: database.url,
       credentialSecret: "a secret that both replicas share",
       runtime: { mode: "one" },

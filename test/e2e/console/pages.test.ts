@@ -3,7 +3,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
-import { onBusyMachine, type Service, startService } from "../service.ts";
+import { type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -52,7 +52,7 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   let service: Service;
   let rev: string;
   beforeAll(async () => {
-    const config = { ...onBusyMachine, adminAuth: { users: [user("admin", "*"), user("viewer", "read")] } };
+    const config = { adminAuth: { users: [user("admin", "*"), user("viewer", "read")] } };
     service = await startService({ config });
     const admin = { ...bearer(await login(service, {})), "service-deployment-message": html };
     rev = await deploy(service, { flows }, "full", admin);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { bearer } from "../rest.ts";
-import { onBusyMachine, type Service, startService, withoutRuntime } from "../service.ts";
+import { type Service, startService, withoutRuntime } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -52,7 +52,7 @@ async function openProxy(port: number, { decodesSlashes = false } = {}) {
 describe.skipIf(missingBrowser !== undefined)("the session of the console", () => {
   let service: Service;
   beforeAll(async () => {
-    const config = { ...withoutRuntime, ...onBusyMachine, adminAuth: { users: [user("admin", "*")] } };
+    const config = { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } };
     service = await startService({ config });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());

@@ -21,7 +21,7 @@ import {
   type ProtectedPorts,
   protectServers,
   type WritableFolders,
-} from "../runtime/protected-ports.ts";
+} from "../../packages/runtime/src/protected-ports.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import type { BrowserSafetyOptions } from "../server/pipeline/guards/browser-safety.ts";
 import { permissions } from "../services/api.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { createListeners } from "@flowgate/base/listeners";
-import { isModuleFailure } from "../modules/errors.ts";
-import type { Modules } from "../modules/modules.ts";
+import { isModuleFailure } from "../../packages/runtime/src/modules/errors.ts";
+import type { Modules } from "../../packages/runtime/src/modules/modules.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { ModuleStore } from "../store/module-store.ts";
 

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ConditionKind, type HealthSchema, HealthState, RuntimeStateReason } from "../../gen/flowgate/v1/health_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
-import { maxCount } from "../runtime/node-events.ts";
+import { maxCount } from "../../packages/runtime/src/node-events.ts";
 import type { Health } from "../store/health.ts";
 
 export function toHealth({ state, conditions }: Health): MessageInitShape<typeof HealthSchema> {

@@ -2,8 +2,8 @@ import { nodeFields } from "../live/events.ts";
 import { type NodeState, type NodeStates, hasErred } from "../live/node-states.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { describeFault } from "../runtime/fault.ts";
-import { resultOf, runnersOf } from "../runtime/replicas/runs.ts";
+import { describeFault } from "../../packages/runtime/src/fault.ts";
+import { resultOf, runnersOf } from "../replicas/runs.ts";
 import {
   type DeploymentResult,
   type RevisionResult,
@@ -11,7 +11,7 @@ import {
   type RuntimeState,
   isRunning,
   outcomeMessage,
-} from "../runtime/runtime.ts";
+} from "../../packages/runtime/src/runtime.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Condition, Health } from "../store/health.ts";

@@ -1,6 +1,6 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
-import type { LogEntry } from "../runtime/messages.ts";
+import type { LogEntry } from "../../packages/runtime/src/messages.ts";
 import {
   type DroppedEvents,
   type EditorMessage,
@@ -11,7 +11,7 @@ import {
   type NodeStatus,
   isNodeError,
   maxCount,
-} from "../runtime/node-events.ts";
+} from "../../packages/runtime/src/node-events.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { type EventCase, type EventInit, charsOfNode, nodeFields } from "./events.ts";
 import { FlowBudget, type Rates } from "./flow-budget.ts";

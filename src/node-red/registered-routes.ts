@@ -14,9 +14,9 @@ import { originOf } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { OpenCalls } from "../auth/open-calls.ts";
-import { callerHeaders } from "../runtime/node-permissions.ts";
-import type { Redact } from "../runtime/redaction.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import { callerHeaders } from "../../packages/runtime/src/node-permissions.ts";
+import type { Redact } from "../../packages/runtime/src/redaction.ts";
+import type { Runtime } from "../../packages/runtime/src/runtime.ts";
 import { assertRunner, type Runner } from "../services/runner.ts";
 
 export type RegisteredRoutesOptions = {

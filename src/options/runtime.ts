@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { parseNetworkRule } from "../runtime/network-policy.ts";
-import { runtimeDefaults } from "../runtime/options.ts";
+import { parseNetworkRule } from "../../packages/runtime/src/network-policy.ts";
+import { runtimeDefaults } from "../../packages/runtime/src/options.ts";
 import { contextStorage } from "./context-storage.ts";
 import { flowHttp } from "./flow-http.ts";
 import { globalContext, nodeSettings } from "./node-settings.ts";

@@ -6,7 +6,7 @@ import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { quoteInput } from "@flowgate/flows";
-import type { Procedure } from "../runtime/calls.ts";
+import type { Procedure } from "../../packages/runtime/src/calls.ts";
 import {
   type ContextScope,
   deleteContext,
@@ -14,7 +14,7 @@ import {
   listContext,
   type NoContext,
   setContext,
-} from "../runtime/context-procedures.ts";
+} from "../../packages/runtime/src/context-procedures.ts";
 import { callRunner, type Runner } from "./runner.ts";
 
 type ContextOptions = Runner & {

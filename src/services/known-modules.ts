@@ -1,6 +1,6 @@
 import type { KnownModule } from "@flowgate/flows";
-import type { Modules } from "../modules/modules.ts";
-import type { WantedModule } from "../modules/set.ts";
+import type { Modules } from "../../packages/runtime/src/modules/modules.ts";
+import type { WantedModule } from "../../packages/runtime/src/modules/set.ts";
 
 /** The modules that are installed, and those that a deployment would install. Throws `module_refused`. */
 export async function findKnownModules(

@@ -9,7 +9,7 @@ import type {
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type NodeState, isFailing } from "../live/node-states.ts";
-import { maxCount } from "../runtime/node-events.ts";
+import { maxCount } from "../../packages/runtime/src/node-events.ts";
 import { readPageSize } from "./lists.ts";
 
 /** A page of the nodes, and on the first one their flows. Throws `invalid_argument`. */

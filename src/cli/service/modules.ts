@@ -1,15 +1,19 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
-import { explainReserved } from "../../modules/core-nodes.ts";
-import { explainAbsent, explainFullDisk } from "../../modules/errors.ts";
-import { openFolderRegistry } from "../../modules/folder-registry.ts";
-import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
-import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
-import { isAllowed } from "../../modules/policy.ts";
+import { type Staging, cacheName, changeModules } from "../../../packages/runtime/src/modules/change.ts";
+import { explainReserved } from "../../../packages/runtime/src/modules/core-nodes.ts";
+import { explainAbsent, explainFullDisk } from "../../../packages/runtime/src/modules/errors.ts";
+import { openFolderRegistry } from "../../../packages/runtime/src/modules/folder-registry.ts";
+import {
+  type PackageSource,
+  installPackages,
+  uninstallPackages,
+} from "../../../packages/runtime/src/modules/install.ts";
+import { NpmError, type NpmOptions, createNpm } from "../../../packages/runtime/src/modules/npm.ts";
+import { isAllowed } from "../../../packages/runtime/src/modules/policy.ts";
 import type { Options } from "../../options/parse.ts";
-import { isModuleName, isVersionRange, modulesDirName, readModules } from "../../runtime/folders.ts";
+import { isModuleName, isVersionRange, modulesDirName, readModules } from "../../../packages/runtime/src/folders.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printableLines } from "../printable.ts";

@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
-import { mapped, parseNetworkRule } from "../../runtime/network-policy.ts";
+import { mapped, parseNetworkRule } from "../../../packages/runtime/src/network-policy.ts";
 
 /** What webhooks may connect to, as in `webhooks.network`. */
 export type TargetAccess = {

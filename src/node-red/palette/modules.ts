@@ -4,15 +4,15 @@ import { glob, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
 import { type Fields, isFields } from "@flowgate/base/fields";
-import { coreModule, coreSetOf, scanCore } from "../../modules/core-nodes.ts";
-import { isAllowed } from "../../modules/policy.ts";
-import { readSubflows } from "../../modules/subflows.ts";
-import type { Disabled } from "../../runtime/disabled.ts";
-import { isModuleName, isWithin, readModules } from "../../runtime/folders.ts";
-import { readManifest } from "../../runtime/manifest.ts";
-import type { ModuleLists } from "../../runtime/messages.ts";
+import { coreModule, coreSetOf, scanCore } from "../../../packages/runtime/src/modules/core-nodes.ts";
+import { isAllowed } from "../../../packages/runtime/src/modules/policy.ts";
+import { readSubflows } from "../../../packages/runtime/src/modules/subflows.ts";
+import type { Disabled } from "../../../packages/runtime/src/disabled.ts";
+import { isModuleName, isWithin, readModules } from "../../../packages/runtime/src/folders.ts";
+import { readManifest } from "../../../packages/runtime/src/manifest.ts";
+import type { ModuleLists } from "../../../packages/runtime/src/messages.ts";
 import type { CatalogFiles } from "./catalogs.ts";
-import { nothingUnlessScarce, readText } from "../../modules/read-text.ts";
+import { nothingUnlessScarce, readText } from "../../../packages/runtime/src/modules/read-text.ts";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */

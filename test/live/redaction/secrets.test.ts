@@ -5,7 +5,7 @@ import { type Secrets, openSecrets } from "../../../src/live/redaction/secrets.t
 import type { CredentialSets } from "@flowgate/flows";
 import { createListeners } from "@flowgate/base/listeners";
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";
-import { credentials, revision } from "../../runtime/builders.ts";
+import { credentials, revision } from "../../../packages/runtime/test/builders.ts";
 
 const log = pino({ level: "silent" });
 

@@ -33,7 +33,8 @@ import type { Store } from "../store/store.ts";
 import { type Live, flowLogLevel } from "./live.ts";
 import { readDiskSpace } from "../telemetry/own-usage.ts";
 import type { FlowSpanExporter } from "../telemetry/span-record.ts";
-import { type Tracing, readTraceparent, traceIds } from "../telemetry/trace.ts";
+import type { Tracing } from "../telemetry/trace.ts";
+import { readTraceparent, traceIds } from "@flowgate/base/spans";
 
 /** What runs the flows of revisions, and records what becomes of them. */
 export type Runtimes = {

@@ -19,7 +19,7 @@ import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { DiskSpace, OwnUsage } from "../telemetry/own-usage.ts";
-import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
+import type { ProcessMeasurement } from "@flowgate/base/process-meter";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
 import { listNodeStatuses } from "./node-statuses.ts";

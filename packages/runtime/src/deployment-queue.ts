@@ -1,7 +1,7 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { type CredentialSets, type DeploymentType, type CredentialSet, changedCredentials } from "@flowgate/flows";
 import type { Revision } from "../../../src/store/revision.ts";
-import { formatTraceparent } from "../../../src/telemetry/trace.ts";
+import { formatTraceparent } from "@flowgate/base/spans";
 import type { Deploy, FlowsDeployed } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { type DeploymentResult, type WaitOptions, pending, running } from "./runtime.ts";

@@ -1,5 +1,5 @@
-import type { ProcessMeasurement } from "../../../src/telemetry/process-meter.ts";
-import { Series } from "../../../src/telemetry/series.ts";
+import type { ProcessMeasurement } from "@flowgate/base/process-meter";
+import { Series } from "@flowgate/base/series";
 import { type Measurements, type NodeMeasurement, type ResponseClass, type TabMeasurement } from "./measurements.ts";
 
 /** What nodes of a tab have done since the service was started, or since the tab was last forgotten. */

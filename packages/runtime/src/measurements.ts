@@ -1,9 +1,33 @@
 import { type Fields, isFields } from "@flowgate/base/fields";
-import type { ProcessMeasurement } from "../../../src/telemetry/process-meter.ts";
-import { type Durations, buckets, type NodeReading, type TabReading } from "../../../src/telemetry/series.ts";
+import type { ProcessMeasurement } from "@flowgate/base/process-meter";
+import { type Durations, type Series, buckets } from "@flowgate/base/series";
 import type { ReadText } from "./node-events.ts";
 
 // What the child measures of the flows. Flows can write these messages too: values are checked and limited.
+
+/** What nodes of a tab have done. */
+export type TabReading = {
+  /** The id; empty for nodes on no tab. */
+  readonly tab: string;
+  readonly label: string;
+  readonly messages: number;
+  readonly errors: number;
+  readonly durations: Series;
+  /** By the hundred of their status, such as "2xx". */
+  readonly responses: ReadonlyMap<string, number>;
+  readonly responseDurations: Series;
+};
+
+/** The same of one node, by its id in the flows. */
+export type NodeReading = {
+  readonly tab: string;
+  readonly node: string;
+  readonly type: string;
+  readonly messages: number;
+  readonly errors: number;
+  readonly count: number;
+  readonly seconds: number;
+};
 
 /** What nodes of a tab have done since the last report. */
 export type TabMeasurement = Pick<TabReading, "tab" | "label" | "messages" | "errors"> & {

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
-import { type OpenSpan, beginSpan } from "../../../src/telemetry/trace.ts";
+import { type OpenSpan, beginSpan } from "@flowgate/base/spans";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import type { CredentialSets } from "@flowgate/flows";
 import { findCompileCache } from "./compile-cache.ts";

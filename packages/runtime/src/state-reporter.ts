@@ -1,6 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "@flowgate/base/listeners";
-import { formatTraceparent } from "../../../src/telemetry/trace.ts";
+import { formatTraceparent } from "@flowgate/base/spans";
 import { type Fault, describeFault } from "./fault.ts";
 import { readFlowRuntimeVersion } from "./manifest.ts";
 import type { CompleteOptions } from "./options.ts";

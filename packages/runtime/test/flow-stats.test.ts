@@ -3,7 +3,7 @@ import { FlowStats } from "../src/flow-stats.ts";
 import { type Measurements, type TabMeasurement, parseMeasurements } from "../src/measurements.ts";
 import { parseFromChild } from "../src/messages.ts";
 import { cutText } from "../src/node-events.ts";
-import { buckets } from "../../../src/telemetry/series.ts";
+import { buckets } from "@flowgate/base/series";
 
 const noDurations = { count: 0, seconds: 0, counts: [] };
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { ProcessMeter } from "../../../../src/telemetry/process-meter.ts";
-import { Series } from "../../../../src/telemetry/series.ts";
+import { ProcessMeter } from "@flowgate/base/process-meter";
+import { Series } from "@flowgate/base/series";
 import {
   type Measurements,
   type NodeMeasurement,

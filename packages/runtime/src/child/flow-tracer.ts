@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { parseTraceparent } from "../../../../src/telemetry/traceparent.ts";
+import { parseTraceparent } from "@flowgate/base/traceparent";
 import type { ParentChannel } from "../channel.ts";
 import { type FlowSpan, type FlowSpans, type HttpExchange, maxRouteChars } from "../flow-spans.ts";
 import { cutText } from "../node-events.ts";

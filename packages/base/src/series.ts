@@ -64,27 +64,3 @@ export class Series {
 
 /** A sample without `metricName` has the name of the metric. */
 export type Sample = { readonly metricName?: string; readonly labels?: Labels; readonly value: number };
-
-/** What nodes of a tab have done. */
-export type TabReading = {
-  /** The id; empty for nodes on no tab. */
-  readonly tab: string;
-  readonly label: string;
-  readonly messages: number;
-  readonly errors: number;
-  readonly durations: Series;
-  /** By the hundred of their status, such as "2xx". */
-  readonly responses: ReadonlyMap<string, number>;
-  readonly responseDurations: Series;
-};
-
-/** The same of one node, by its id in the flows. */
-export type NodeReading = {
-  readonly tab: string;
-  readonly node: string;
-  readonly type: string;
-  readonly messages: number;
-  readonly errors: number;
-  readonly count: number;
-  readonly seconds: number;
-};

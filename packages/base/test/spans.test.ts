@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import { expect, test, vi } from "vitest";
-import { formatTraceparent, readTraceparent, spanTime, traceIds } from "../../src/telemetry/trace.ts";
+import { formatTraceparent, readTraceparent, spanTime, traceIds } from "@flowgate/base/spans";
 
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const spanId = "b7ad6b7169203331";

@@ -8,7 +8,7 @@ import type { Palette } from "../node-red/palette/palette.ts";
 import type { Fields } from "@flowgate/base/fields";
 import { OptionsError, type Options } from "../options/parse.ts";
 import { findCoreDir } from "../../packages/runtime/src/modules/core-nodes.ts";
-import { describeWritableModules } from "../../packages/runtime/src/folders.ts";
+import { describeWritableModules } from "../../packages/runtime/src/writable-folders.ts";
 import type { Store } from "../store/store.ts";
 import type { Live } from "./live.ts";
 import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";

@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import * as z from "zod";
 import { isModuleRule } from "../../packages/runtime/src/modules/policy.ts";
-import { isModuleName } from "../../packages/runtime/src/folders.ts";
+import { isModuleName } from "../../packages/runtime/src/modules/spec.ts";
 import { isPlainUrl, listOf, milliseconds, text, wholeNumber } from "./values.ts";
 
 const rules = listOf(

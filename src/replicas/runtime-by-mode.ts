@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { Cluster, ReplicaStatus } from "../store/cluster.ts";
 import { withLauncher } from "../../packages/runtime/src/boundary.ts";
 import { noRuntime } from "../../packages/runtime/src/calls.ts";
-import { prepareUserDir } from "../../packages/runtime/src/folders.ts";
+import { prepareUserDir } from "../../packages/runtime/src/user-dir.ts";
 import { type RuntimeOptions, completeOptions } from "../../packages/runtime/src/options.ts";
 import { type Runtime, pending } from "../../packages/runtime/src/runtime.ts";
 import { StateReporter } from "../../packages/runtime/src/state-reporter.ts";

@@ -1,6 +1,14 @@
 import { ConnectError, type Interceptor, createContextKey } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import { type Attributes, type Context, ROOT_CONTEXT, type TracerProvider, type Tracer, context as contexts, trace } from "@opentelemetry/api";
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type TracerProvider,
+  type Tracer,
+  context as contexts,
+  trace,
+} from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { Exporter, ExporterOptions } from "./exporter.ts";

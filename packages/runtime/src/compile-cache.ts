@@ -3,9 +3,9 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync
 import { join } from "node:path";
 import { resolvePackage } from "@flowgate/base/resolve-package";
 import { RuntimeProcess } from "./child-process.ts";
-import { isWritable } from "./folders.ts";
+import { isWritable } from "./writable-folders.ts";
 import type { CompileCache } from "./launch.ts";
-import { readFlowRuntimeVersion } from "./manifest.ts";
+import { readNodeRedVersion } from "./node-red-version.ts";
 import { type CompleteOptions, completeOptions, noBoundary } from "./options.ts";
 import { hasWildcard } from "./sandbox.ts";
 
@@ -135,7 +135,7 @@ function folderOf({ codeCacheDir, maxOldSpaceMb, entry, launcher }: CacheOptions
   if (codeCacheDir === undefined) {
     return undefined;
   }
-  const flowRuntime = `${resolvePackage("@node-red/runtime")} ${readFlowRuntimeVersion()}`;
+  const flowRuntime = `${resolvePackage("@node-red/runtime", import.meta.url)} ${readNodeRedVersion()}`;
   const key = JSON.stringify([process.version, maxOldSpaceMb, entry.href, flowRuntime, launcher.user]);
   return join(codeCacheDir, hash("sha256", key).slice(0, 16));
 }

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { ContextValues } from "./context-values.ts";
 import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment-queue.ts";
 import type { Fault } from "./fault.ts";
-import { removeContent } from "./folders.ts";
+import { removeContent } from "./user-dir.ts";
 import type { ModulesLoaded, Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { Backoff, ModuleExclusion, ModuleLoads, type Renewals, stopLimitMs } from "./restarts.ts";

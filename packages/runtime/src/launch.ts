@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
+import type { Initialize, LoadModules } from "./messages.ts";
+import type { ModuleLists } from "./modules/policy.ts";
 import type { CompleteOptions } from "./options.ts";
 import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 

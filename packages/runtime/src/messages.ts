@@ -4,6 +4,7 @@ import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { Certificate, FlowSettings } from "./flow-settings.ts";
 import { type FlowSpans, parseFlowSpans } from "./flow-spans.ts";
+import type { ModuleLists } from "./modules/policy.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type Measurements, parseMeasurements } from "./measurements.ts";
 import {
@@ -39,9 +40,6 @@ export type CredentialEntries = readonly (readonly [
   nodeId: string,
   set: readonly (readonly [string, CredentialValue])[],
 ])[];
-
-/** Which added modules may be loaded: names, in which `*` stands for any characters, each with or without a range of versions. */
-export type ModuleLists = { readonly allow: readonly string[]; readonly deny: readonly string[] };
 
 /** The first message: the child loads the flow runtime. The payload is the settings that modules have stored, as JSON of `StoredSettings`, if there are any. */
 export type Initialize = {

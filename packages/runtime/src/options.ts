@@ -5,12 +5,14 @@ import { type DesiredStateStore, initialState } from "../../../src/store/desired
 import type { Revision } from "../../../src/store/revision.ts";
 import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
-import { type Disabled, noneDisabled, readDisabled } from "./disabled.ts";
+import { type Disabled, noneDisabled, readDisabled } from "./modules/disabled.ts";
 import type { Fence } from "./fence.ts";
-import { type ModuleSpec, identifyFolder, readModules } from "./folders.ts";
+import { type ModuleSpec, readModules } from "./modules/spec.ts";
+import { identifyFolder } from "./modules/folder.ts";
 import { type Certificate, defaultFlowSettings, type FlowSettings } from "./flow-settings.ts";
-import { keepLast, readCertainManifest } from "./manifest.ts";
-import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
+import { keepLast, readCertainManifest } from "@flowgate/base/manifest";
+import type { LogEntry, LogLevel } from "./messages.ts";
+import type { ModuleLists } from "./modules/policy.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import type { NodeObserver } from "./node-events.ts";
 import type { NodeStorage } from "./node-writes.ts";

@@ -1,10 +1,9 @@
 import { lookup } from "node:dns/promises";
-import { existsSync, realpathSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
-import { resolve, sep } from "node:path";
 import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import { createListeners } from "@flowgate/base/listeners";
+import { type WritableFolders, canFlowsWrite } from "./writable-folders.ts";
 import type { Endpoint } from "../../../src/store/store.ts";
 
 /** The ports that flows can't connect to or listen on: those of the service, and of servers on this machine that it uses. */
@@ -39,9 +38,6 @@ export function endpointOf(url: string): Endpoint {
   return { host: hostOf(parsed), port: port === "" ? defaultPort : Number(port) };
 }
 
-/** Where flows can write. */
-export type WritableFolders = { readonly dir: string; readonly allow: { readonly fileSystemWrite: readonly string[] } };
-
 /**
  * Keeps flows from the servers that the service sends secrets to or receives keys from, since a flow could take the place of one while
  * it restarts: adds their ports, if they are on this machine. Throws if flows can create the Unix socket of a server.
@@ -56,11 +52,6 @@ export function protectServers(ports: ProtectedPorts, endpoints: readonly Endpoi
       );
     }
   }
-}
-
-/** Whether flows can write or replace this file or folder. */
-export function canFlowsWrite({ dir, allow }: WritableFolders, path: string): boolean {
-  return [dir, ...allow.fileSystemWrite].some((folder) => contains(folder, path));
 }
 
 /** An address is checked at once, a name when it is resolved. */
@@ -89,12 +80,4 @@ function isOwnAddress(host: string): boolean {
     own.addAddress(address, isIP(address) === 6 ? "ipv6" : "ipv4");
   }
   return own.check(host, family === 6 ? "ipv6" : "ipv4");
-}
-
-/** Also if a symbolic link in the folder leads to the path. */
-function contains(folder: string, path: string): boolean {
-  const [outers, inners] = [folder, path].map((each) =>
-    [resolve(each), existsSync(each) ? realpathSync(each) : resolve(each)].map((name) => `${name}${sep}`),
-  );
-  return outers?.some((outer) => inners?.some((inner) => inner.startsWith(outer))) ?? false;
 }

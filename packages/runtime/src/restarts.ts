@@ -1,6 +1,6 @@
 import type { DeploymentType } from "@flowgate/flows";
 import { restartsAllNodes } from "./deployment-queue.ts";
-import { hasModules } from "./folders.ts";
+import { hasModules } from "./modules/folder.ts";
 import type { CompleteOptions } from "./options.ts";
 
 /** Decides when a process starts after another one has exited unexpectedly, and whether it starts without flows. */

@@ -75,7 +75,7 @@ const linkedPackages = ["base", "flows", "gateway"].map((name) => `@flowgate/${n
 
 /** The files and directories that the program consists of, as far as they are known. */
 export function programFiles(program: string): string[] {
-  const flowRuntime = resolvePackage("@node-red/runtime");
+  const flowRuntime = resolvePackage("@node-red/runtime", import.meta.url);
   const above = [program, realpathSync(import.meta.filename), realpathSync(flowRuntime)].flatMap(directoriesAbove);
   const packages = above.map((directory) => join(directory, "node_modules"));
   const manifests = directoriesAbove(program).map((directory) => join(directory, "package.json"));

@@ -2,7 +2,7 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "@flowgate/base/listeners";
 import { formatTraceparent } from "@flowgate/base/spans";
 import { type Fault, describeFault } from "./fault.ts";
-import { readFlowRuntimeVersion } from "./manifest.ts";
+import { readNodeRedVersion } from "./node-red-version.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { RuntimeState, RuntimeStateReason, RuntimeStatus } from "./runtime.ts";
 
@@ -17,7 +17,7 @@ type StateChange = {
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export class StateReporter {
   readonly #log: CompleteOptions["log"];
-  readonly #flowRuntime = { name: "node-red", version: readFlowRuntimeVersion() };
+  readonly #flowRuntime = { name: "node-red", version: readNodeRedVersion() };
   readonly #listeners = createListeners<void>();
   #state: RuntimeState = "starting";
   /** Why the newest revision is not running. */

@@ -14,7 +14,9 @@ import {
   includesDeployment,
   resolveWaiters,
 } from "./deployment-queue.ts";
-import { describeWritableModules, prepareModulesDir, prepareUserDir, warnOfUnloadedModules } from "./folders.ts";
+import { describeWritableModules } from "./writable-folders.ts";
+import { prepareModulesDir } from "./modules/folder.ts";
+import { prepareUserDir, warnOfUnloadedModules } from "./user-dir.ts";
 import { InstanceKeeper } from "./instance-keeper.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
 import { Renewals } from "./restarts.ts";

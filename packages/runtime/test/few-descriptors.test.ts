@@ -59,8 +59,8 @@ test("what is disabled and installed stays known while there are no file descrip
 test("what is disabled is an error if it was never read, and not empty", async () => {
   await using folder = await createModules();
   const printed = run(
-    `import { readDisabled } from ${source("disabled.ts")};
-    import { identifyFolder } from ${source("folders.ts")};
+    `import { readDisabled } from ${source("modules/disabled.ts")};
+    import { identifyFolder } from ${source("modules/folder.ts")};
     const modulesDir = folder + "/modules";
     const reads = [() => readDisabled(modulesDir), () => identifyFolder(modulesDir)];
     const during = [];

@@ -1,4 +1,4 @@
-import type { ModuleLists } from "../../../packages/runtime/src/messages.ts";
+import type { ModuleLists } from "../../../packages/runtime/src/modules/policy.ts";
 import type { ImportOutcome, ImportReport } from "./report.ts";
 import type { Module } from "./required-modules.ts";
 import { memberOf, reasonOf, type Setting, toJson } from "./settings-file.ts";

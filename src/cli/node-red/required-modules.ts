@@ -1,6 +1,6 @@
 import { type FlowNode, findRequiredModules } from "@flowgate/flows";
 import { isNodeRedName } from "../../../packages/runtime/src/modules/core-nodes.ts";
-import { formatModule, isModuleName, isVersionRange } from "../../../packages/runtime/src/folders.ts";
+import { formatModule, isModuleName, isVersionRange } from "../../../packages/runtime/src/modules/spec.ts";
 
 /** A module that the flows need besides Node-RED, as in package.json. */
 export type Module = {

@@ -13,7 +13,8 @@ import {
 import { NpmError, type NpmOptions, createNpm } from "../../../packages/runtime/src/modules/npm.ts";
 import { isAllowed } from "../../../packages/runtime/src/modules/policy.ts";
 import type { Options } from "../../options/parse.ts";
-import { isModuleName, isVersionRange, modulesDirName, readModules } from "../../../packages/runtime/src/folders.ts";
+import { isModuleName, isVersionRange, readModules } from "../../../packages/runtime/src/modules/spec.ts";
+import { modulesDirName } from "../../../packages/runtime/src/modules/folder.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printableLines } from "../printable.ts";

@@ -5,14 +5,14 @@ import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
 import { type Fields, isFields } from "@flowgate/base/fields";
 import { coreModule, coreSetOf, scanCore } from "../../../packages/runtime/src/modules/core-nodes.ts";
-import { isAllowed } from "../../../packages/runtime/src/modules/policy.ts";
+import { isAllowed, type ModuleLists } from "../../../packages/runtime/src/modules/policy.ts";
 import { readSubflows } from "../../../packages/runtime/src/modules/subflows.ts";
-import type { Disabled } from "../../../packages/runtime/src/disabled.ts";
-import { isModuleName, isWithin, readModules } from "../../../packages/runtime/src/folders.ts";
-import { readManifest } from "../../../packages/runtime/src/manifest.ts";
-import type { ModuleLists } from "../../../packages/runtime/src/messages.ts";
+import type { Disabled } from "../../../packages/runtime/src/modules/disabled.ts";
+import { isModuleName, readModules } from "../../../packages/runtime/src/modules/spec.ts";
+import { isWithin } from "@flowgate/base/directories";
+import { readManifest } from "@flowgate/base/manifest";
 import type { CatalogFiles } from "./catalogs.ts";
-import { nothingUnlessScarce, readText } from "../../../packages/runtime/src/modules/read-text.ts";
+import { nothingUnlessScarce, readText } from "@flowgate/base/read-text";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */

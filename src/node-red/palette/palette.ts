@@ -1,12 +1,12 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { CachedRead } from "@flowgate/base/cached-read";
-import { isWithin } from "../../../packages/runtime/src/folders.ts";
+import { isWithin } from "@flowgate/base/directories";
 import { signModules } from "../../../packages/runtime/src/modules/catalog.ts";
 import { coreModule } from "../../../packages/runtime/src/modules/core-nodes.ts";
 import { readCatalog } from "./catalogs.ts";
 import { type PaletteSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
-import { readText } from "../../../packages/runtime/src/modules/read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 import { defaultLanguage } from "./template.ts";
 
 type Kind = PaletteSet["kind"];

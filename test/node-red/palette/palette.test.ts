@@ -11,7 +11,7 @@ import { readLanguage } from "../../../src/node-red/palette/catalogs.ts";
 import { Palette } from "../../../src/node-red/palette/palette.ts";
 import { findCoreDir } from "../../../packages/runtime/src/modules/core-nodes.ts";
 import { parseTemplate } from "../../../src/node-red/palette/template.ts";
-import { noneDisabled, readDisabled } from "../../../packages/runtime/src/disabled.ts";
+import { noneDisabled, readDisabled } from "../../../packages/runtime/src/modules/disabled.ts";
 import { nodesOf, templatesOf } from "../../../packages/runtime/test/modules/write-modules.ts";
 import { writeFiles } from "../../../packages/runtime/test/planted-code.ts";
 import { createFolder } from "../../store/builders.ts";

@@ -1,7 +1,7 @@
 import type flowUtil from "@node-red/util";
 import type { RuntimeEvent } from "@node-red/util";
 import type { FlowNode } from "@flowgate/flows";
-import { splitSetId } from "../disabled.ts";
+import { splitSetId } from "../modules/disabled.ts";
 import type { CredentialEntries, Deploy, FlowsDeployed, LogEntry, StoredSettings } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
 import type { NodeWrites } from "./node-writes.ts";

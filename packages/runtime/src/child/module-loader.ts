@@ -1,10 +1,11 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { hasCode } from "@flowgate/base/error-code";
-import { splitSetId } from "../disabled.ts";
-import { readCertainManifest } from "../manifest.ts";
-import type { LoadModules, ModuleLists } from "../messages.ts";
-import { readNodeDependencies, sortByNodeDependencies } from "../node-dependencies.ts";
+import { splitSetId } from "../modules/disabled.ts";
+import { readCertainManifest } from "@flowgate/base/manifest";
+import type { LoadModules } from "../messages.ts";
+import type { ModuleLists } from "../modules/policy.ts";
+import { readNodeDependencies, sortByNodeDependencies } from "../modules/node-dependencies.ts";
 import type { NodeRed } from "./node-red.ts";
 
 type Parts = Pick<NodeRed, "registry" | "holdWaitingFlows" | "permitsModule" | "permitFunctionModules" | "eachNode"> & {

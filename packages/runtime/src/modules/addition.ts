@@ -1,7 +1,8 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
-import { readManifest } from "../manifest.ts";
+import { dirname, join } from "node:path";
+import { hasCode } from "@flowgate/base/error-code";
+import { readManifest } from "@flowgate/base/manifest";
 import { type LockedPackage, readLockfile, uploadsName } from "./lockfile.ts";
 
 const packagesName = "node_modules";
@@ -74,4 +75,51 @@ function describe({ path, originalName, version, resolved, integrity, link }: Lo
 
 function readNames(folder: string): Promise<string[]> {
   return readdir(folder).catch(() => []);
+}
+
+/**
+ * Names the folders, in that of the modules, of what is being added to them: files and folders by numbers, and the list of their paths. Each
+ * addition has another one: a process that still finishes one must not take the files of the next.
+ */
+export const addingPrefix = "adding-";
+export const pathsName = "paths.json";
+
+/** The names of the additions that are not finished. */
+export function listAdditions(modulesDir: string): string[] {
+  return existsSync(modulesDir) ? readdirSync(modulesDir).filter((name) => name.startsWith(addingPrefix)) : [];
+}
+
+/**
+ * Moves what is being added to its place, if there is something. Two processes may do so at the same time. Until then, nothing that is
+ * loaded from the folder has changed.
+ */
+export function finishAdditions(modulesDir: string): void {
+  for (const name of listAdditions(modulesDir)) {
+    const adding = join(modulesDir, name);
+    for (const [at, path] of readPaths(adding).entries()) {
+      const target = join(modulesDir, path);
+      mkdirSync(dirname(target), { recursive: true });
+      try {
+        renameSync(join(adding, String(at)), target);
+      } catch (error) {
+        // It was moved already.
+        if (!hasCode(error, "ENOENT")) {
+          throw error;
+        }
+      }
+    }
+    rmSync(adding, { recursive: true, force: true });
+  }
+}
+
+/** None if another process has finished the addition, or the list did not reach the disk before a loss of power: then nothing refers to it. */
+function readPaths(adding: string): readonly string[] {
+  try {
+    return JSON.parse(readFileSync(join(adding, pathsName), "utf8")) as string[];
+  } catch (error) {
+    if (error instanceof SyntaxError || hasCode(error, "ENOENT")) {
+      return [];
+    }
+    throw error;
+  }
 }

@@ -1,12 +1,13 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { CachedRead } from "@flowgate/base/cached-read";
-import { type Disabled, readDisabled } from "../disabled.ts";
-import { isWithin, readModules } from "../folders.ts";
-import { readCertainManifest, readManifest } from "../manifest.ts";
+import { type Disabled, readDisabled } from "./disabled.ts";
+import { isWithin } from "@flowgate/base/directories";
+import { readModules } from "./spec.ts";
+import { readCertainManifest, readManifest } from "@flowgate/base/manifest";
 import { coreModule, coreSetOf, findCoreDir, scanCore } from "./core-nodes.ts";
 import { readLockfile, uploadOf } from "./lockfile.ts";
-import { readText } from "./read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 import { readSubflows } from "./subflows.ts";
 
 /** A file of a module that defines node types. */

@@ -5,16 +5,8 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { hasCode } from "@flowgate/base/error-code";
 import { FlowgateError } from "@flowgate/flows/errors";
-import {
-  addingPrefix,
-  ensureModulesDir,
-  finishAdditions,
-  modulesDirName,
-  pathsName,
-  previousModulesDir,
-  writeFolderId,
-} from "../folders.ts";
-import { findAddedPaths } from "./addition.ts";
+import { addingPrefix, finishAdditions, pathsName, findAddedPaths } from "./addition.ts";
+import { ensureModulesDir, modulesDirName, previousModulesDir, writeFolderId } from "./folder.ts";
 import { syncPath, syncTree } from "./sync.ts";
 
 /** A copy of the modules that is changed, in a folder for all that is needed besides. */

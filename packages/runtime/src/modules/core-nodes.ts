@@ -23,7 +23,7 @@ export function explainReserved(name: string): string | undefined {
 
 /** The folder of Node-RED's own nodes. */
 export function findCoreDir(): string {
-  return dirname(resolvePackage("@node-red/nodes"));
+  return dirname(resolvePackage("@node-red/nodes", import.meta.url));
 }
 
 /** The name of the set in a file of its own nodes. */

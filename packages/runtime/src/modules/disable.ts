@@ -1,7 +1,7 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Disabled, splitSetId } from "../disabled.ts";
-import { readOwnManifest } from "../manifest.ts";
+import { type Disabled, splitSetId } from "./disabled.ts";
+import { readOwnManifest } from "@flowgate/base/manifest";
 import type { InstalledModule } from "./catalog.ts";
 import { coreModule } from "./core-nodes.ts";
 import { syncPath } from "./sync.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readCertainManifest } from "../manifest.ts";
+import { readCertainManifest } from "@flowgate/base/manifest";
 
 /** A package that npm has installed, from its lockfile. */
 export type LockedPackage = {

@@ -1,6 +1,8 @@
 import semver from "semver";
-import type { ModuleSpec } from "../folders.ts";
-import type { ModuleLists } from "../messages.ts";
+import type { ModuleSpec } from "./spec.ts";
+
+/** Which added modules may be loaded: names, in which `*` stands for any characters, each with or without a range of versions. */
+export type ModuleLists = { readonly allow: readonly string[]; readonly deny: readonly string[] };
 
 type Rule = {
   readonly pattern: RegExp;

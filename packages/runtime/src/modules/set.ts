@@ -1,6 +1,6 @@
 import semver from "semver";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { isModuleName, isVersionRange, maxModules } from "../folders.ts";
+import { isModuleName, isVersionRange, maxModules } from "./spec.ts";
 import type { InstalledModule } from "./catalog.ts";
 import { explainReserved } from "./core-nodes.ts";
 

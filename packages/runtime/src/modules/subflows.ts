@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { type Fields, isFields } from "@flowgate/base/fields";
-import { isWithin } from "../folders.ts";
-import { readText } from "./read-text.ts";
+import { isWithin } from "@flowgate/base/directories";
+import { readText } from "@flowgate/base/read-text";
 
 /** A subflow that a module defines, as Node-RED exports it, and the type of its nodes. */
 export type ModuleSubflow = { readonly type: string; readonly definition: Fields };

@@ -1,7 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { hasCode, isScarcity } from "@flowgate/base/error-code";
-import { type Fields, isFields } from "@flowgate/base/fields";
-import { resolvePackage } from "@flowgate/base/resolve-package";
+import { hasCode, isScarcity } from "./error-code.ts";
+import { type Fields, isFields } from "./fields.ts";
 
 const maxManifestBytes = 1024 * 1024;
 
@@ -37,12 +36,6 @@ export function readOwnManifest(path: string): Fields {
     throw error;
   }
 }
-
-/** The version of the flow runtime that is installed with the service. */
-export const readFlowRuntimeVersion = keepLast((): string => {
-  const { version } = readOwnManifest(resolvePackage("@node-red/runtime/package.json"));
-  return String(version);
-});
 
 function readFields(path: string, maxBytes: number): Fields {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

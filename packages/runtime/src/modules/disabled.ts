@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readOwnManifest } from "./manifest.ts";
+import { readOwnManifest } from "@flowgate/base/manifest";
 
 /** What is installed and not to be loaded: modules by their names, and sets of nodes, also of Node-RED's own, as `module/set`. */
 export type Disabled = { readonly modules: readonly string[]; readonly sets: readonly string[] };

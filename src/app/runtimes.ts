@@ -18,20 +18,20 @@ import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../replicas/runtime-by-mode.ts";
-import { type FlowTraces, toSpanRecord } from "../../packages/runtime/src/flow-spans.ts";
+import type { FlowTraces } from "../../packages/runtime/src/flow-spans.ts";
 import type { Certificate } from "../../packages/runtime/src/flow-settings.ts";
 import type { FlowStats } from "../../packages/runtime/src/flow-stats.ts";
 import { type Disabled, readDisabled } from "../../packages/runtime/src/modules/disabled.ts";
 import { modulesDirName } from "../../packages/runtime/src/modules/folder.ts";
 import { keepLast } from "@flowgate/base/manifest";
-import type { RuntimeOptions } from "../../packages/runtime/src/options.ts";
+import type { RuntimeLog, RuntimeOptions } from "../../packages/runtime/src/options.ts";
 import type { Runtime } from "../../packages/runtime/src/runtime.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Store } from "../store/store.ts";
 import { type Live, flowLogLevel } from "./live.ts";
 import { readDiskSpace } from "../telemetry/own-usage.ts";
-import type { FlowSpanExporter } from "../telemetry/span-record.ts";
+import { type FlowSpanExporter, toSpanRecord } from "../telemetry/span-record.ts";
 import type { Tracing } from "../telemetry/trace.ts";
 import { readTraceparent, traceIds } from "@flowgate/base/spans";
 
@@ -238,7 +238,7 @@ function findHidden({ dataDir, tls, runtime }: Options): string[] {
  * Writes the log of the runtime and the flows to the log of the service, and that of the flows to their events. `source` marks the
  * lines as untrusted.
  */
-function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeOptions["log"] {
+function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeLog {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
   return (entry, source) => {
     const { level, message, traceparent, ...fields } = entry;

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { createListeners } from "@flowgate/base/listeners";
 import { type CallOptions, type Procedure, noRuntime } from "../../packages/runtime/src/calls.ts";
 import { type Fence, msUntil } from "../../packages/runtime/src/fence.ts";
-import type { Boundary, RuntimeOptions } from "../../packages/runtime/src/options.ts";
+import type { RuntimeLog, Boundary, RuntimeOptions } from "../../packages/runtime/src/options.ts";
 import {
   type ModulesResult,
   type DeploymentResult,
@@ -25,7 +25,7 @@ type LeasedRuntimeOptions = {
   readonly boundary?: Boundary | undefined;
   /** As in `RuntimeOptions`. */
   readonly modulesProblem?: RuntimeOptions["modulesProblem"];
-  readonly log: RuntimeOptions["log"];
+  readonly log: RuntimeLog;
 };
 
 type Opened = { readonly fence: Fence; readonly runtime: Runtime; readonly subscriptions: DisposableStack };

@@ -1,9 +1,8 @@
 import type { Logger } from "pino";
 import type { Cluster, ReplicaStatus } from "../store/cluster.ts";
-import { withLauncher } from "../../packages/runtime/src/boundary.ts";
+import { findBoundary } from "../../packages/runtime/src/boundary.ts";
 import { noRuntime } from "../../packages/runtime/src/calls.ts";
-import { prepareUserDir } from "../../packages/runtime/src/user-dir.ts";
-import { type RuntimeOptions, completeOptions } from "../../packages/runtime/src/options.ts";
+import type { RuntimeLog, RuntimeOptions } from "../../packages/runtime/src/options.ts";
 import { type Runtime, pending } from "../../packages/runtime/src/runtime.ts";
 import { StateReporter } from "../../packages/runtime/src/state-reporter.ts";
 import { openRuntime } from "../../packages/runtime/src/supervisor.ts";
@@ -26,7 +25,7 @@ type Mode = {
 
 /** Opens the runtime of this replica according to `runtime.mode`. */
 export function openRuntimeByMode(
-  options: RuntimeOptions,
+  options: RuntimeOptions & { readonly log: RuntimeLog },
   { mode, leaseMs, cluster, activeSeq, isPreparing, log }: Mode,
 ): Runtime {
   if (mode === "none") {
@@ -36,8 +35,7 @@ export function openRuntimeByMode(
     return openRuntime(options);
   }
   // Now, so that the service does not start without a boundary that is required.
-  const completed = withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) }));
-  const { launcher } = completed;
+  const launcher = findBoundary(options);
   return openLeasedRuntime({
     keeper: openLeaseKeeper({
       cluster,
@@ -48,13 +46,13 @@ export function openRuntimeByMode(
     }),
     open: (fence) => openRuntime({ ...options, launcher, fence }),
     boundary: launcher,
-    modulesProblem: completed.modulesProblem,
+    ...(options.modulesProblem && { modulesProblem: options.modulesProblem }),
     log: options.log,
   });
 }
 
 /** Creates a runtime that never runs flows and has no process. */
-function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
+function createDisabledRuntime(log: RuntimeLog): Runtime {
   const reporter = new StateReporter(log);
   reporter.set("disabled");
 

@@ -5,7 +5,7 @@ import { ErrorWatch } from "../../src/deployments/error-watch.ts";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { EventHub } from "../../src/live/hub.ts";
 import { type RevisionResult, running } from "../../packages/runtime/src/runtime.ts";
-import { revision } from "../../packages/runtime/test/builders.ts";
+import { revision } from "../store/revision.ts";
 
 type Init = {
   readonly affected?: Promise<AffectedNodes>;

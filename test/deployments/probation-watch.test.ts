@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
 import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import { revision } from "../../packages/runtime/test/builders.ts";
+import { revision } from "../store/revision.ts";
 import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";
 import { createMemoryCluster } from "../replicas/memory-cluster.ts";
 import { run, status } from "../replicas/statuses.ts";

@@ -6,7 +6,7 @@ import { Quarantine } from "../../src/deployments/quarantine.ts";
 import type { Fault } from "../../packages/runtime/src/fault.ts";
 import type { RuntimeStateReason } from "../../packages/runtime/src/runtime.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import { revision } from "../../packages/runtime/test/builders.ts";
+import { revision } from "../store/revision.ts";
 
 const flows = [
   { id: "T", type: "tab" },

@@ -5,11 +5,11 @@ import { createListeners } from "@flowgate/base/listeners";
 import { createClusterRuntime, followRevisions } from "../../src/replicas/cluster-runtime.ts";
 import { type DeploymentResult, type Runtime, pending, running } from "../../packages/runtime/src/runtime.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import type { Revision } from "../../src/store/revision.ts";
+import type { Revision } from "../../packages/runtime/src/revision.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";
 import { createFolder, draft } from "../store/builders.ts";
-import { revision } from "../../packages/runtime/test/builders.ts";
+import { revision } from "../store/revision.ts";
 import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 import { run, status } from "./statuses.ts";
 

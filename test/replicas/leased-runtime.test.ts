@@ -10,7 +10,8 @@ import { reportReplica, selfHandsOver } from "../../src/replicas/runs.ts";
 import type { Runtime, RuntimeState } from "../../packages/runtime/src/runtime.ts";
 import { openRuntime } from "../../packages/runtime/src/supervisor.ts";
 import { type Folder, createFolder } from "../store/builders.ts";
-import { fixture, revision } from "../../packages/runtime/test/builders.ts";
+import { fixture } from "../../packages/runtime/test/builders.ts";
+import { revision } from "../store/revision.ts";
 import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";
 import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 

@@ -3,7 +3,7 @@ import { createListeners } from "@flowgate/base/listeners";
 import { combineRuns, reportReplica } from "../../src/replicas/runs.ts";
 import type { DeploymentResult, RevisionResult, RuntimeState } from "../../packages/runtime/src/runtime.ts";
 import type { Replica } from "../../src/store/cluster.ts";
-import { revision } from "../../packages/runtime/test/builders.ts";
+import { revision } from "../store/revision.ts";
 import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";
 import { createMemoryCluster } from "./memory-cluster.ts";
 import { replica, run } from "./statuses.ts";

@@ -26,7 +26,7 @@ import { revisionsService } from "../../src/services/revisions.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
-import { noModules } from "../../packages/runtime/test/modules/no-modules.ts";
+import { noModules } from "./no-modules.ts";
 import { createFolder } from "../store/builders.ts";
 
 /** A runtime that starts flows by an `apply` to be added. */

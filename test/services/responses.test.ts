@@ -11,7 +11,7 @@ import { findRevision } from "../../src/services/responses.ts";
 import { diffRevision, restoreChange } from "../../src/services/revisions.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
-import { noModules } from "../../packages/runtime/test/modules/no-modules.ts";
+import { noModules } from "./no-modules.ts";
 import { openFlows } from "./flows-under-test.ts";
 
 type Call = (rev: string, context: HandlerContext, store: FlowStore, analysis: Analysis) => Promise<unknown>;

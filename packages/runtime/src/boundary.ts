@@ -5,8 +5,9 @@ import { fileURLToPath } from "node:url";
 import { walkDirectory } from "@flowgate/base/directories";
 import { hasCode } from "@flowgate/base/error-code";
 import { mountArguments } from "./boundary-mounts.ts";
-import type { BoundaryLevel, CompleteOptions, Launcher, RuntimeOptions } from "./options.ts";
+import { type BoundaryLevel, type CompleteOptions, type Launcher, type RuntimeOptions, completeOptions } from "./options.ts";
 import { programFiles } from "./sandbox.ts";
+import { prepareUserDir } from "./user-dir.ts";
 
 type Candidate = Omit<Launcher, "message">;
 
@@ -43,6 +44,11 @@ export function withLauncher(
   options: Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher">,
 ): CompleteOptions {
   return { ...options, launcher: options.launcher ?? findLauncher(options) };
+}
+
+/** Finds the boundary of a runtime that is opened later with these options. Throws if `isolate` requires more than this machine permits. */
+export function findBoundary(options: RuntimeOptions): Launcher {
+  return withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) })).launcher;
 }
 
 function assertSufficient({ level, message }: Launcher, { isolate }: BoundaryOptions): void {

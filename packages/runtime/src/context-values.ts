@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isFields } from "@flowgate/base/fields";
-import { contextLimits } from "./flow-settings.ts";
-import type { ContextChange, ContextStore } from "../../../src/store/context-store.ts";
+import { contextLimits, type ContextChange, type ContextStore } from "./storage.ts";
 import type { ContextPart } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { PartReader } from "./part-reader.ts";

@@ -1,6 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { type CredentialSets, type DeploymentType, type CredentialSet, changedCredentials } from "@flowgate/flows";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "./revision.ts";
 import { formatTraceparent } from "@flowgate/base/spans";
 import type { Deploy, FlowsDeployed } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";

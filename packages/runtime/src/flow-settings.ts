@@ -78,6 +78,3 @@ export const defaultFlowSettings: FlowSettings = {
   globalContext: {},
   nodeSettings: {},
 };
-
-/** The largest values of context that the store of the service keeps: of their JSON, and of the JSON of their names together, in UTF-8. */
-export const contextLimits = { valueBytes: 256 * 1024, nameBytes: 2_000 } as const;

@@ -1,5 +1,4 @@
 import { type Fields, isFields } from "@flowgate/base/fields";
-import type { SpanRecord } from "../../../src/telemetry/span-record.ts";
 import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 
 // What the child records of the messages of flows. Flows can write these messages too: values are checked and limited.
@@ -51,29 +50,6 @@ export function parseFlowSpans({ spans, dropped }: Fields, read: ReadText): Flow
     kind: "spans",
     spans: spans.slice(0, maxSpans).flatMap((span: unknown) => (isFields(span) ? (parseSpan(span, read) ?? []) : [])),
     dropped: typeof dropped === "number" && dropped >= 0 ? Math.min(Math.floor(dropped), 1e9) : 0,
-  };
-}
-
-/** Returns the span with the attributes that docs/metrics.md lists. */
-export function toSpanRecord({ hasFailed, http, ...span }: FlowSpan): SpanRecord {
-  const { nodeId, nodeType = "node", nodeName, flowId, flowLabel, subflowPath, ...record } = span;
-  const nodeTitle = nodeName === undefined ? nodeType : `${nodeType} ${nodeName}`;
-  return {
-    ...record,
-    name: http === undefined ? nodeTitle : `${http.method} ${http.route}`,
-    isServer: http !== undefined,
-    isError: hasFailed === true || (http !== undefined && http.status >= 500),
-    attributes: {
-      "flowgate.node.id": nodeId,
-      "flowgate.node.type": nodeType,
-      ...(nodeName !== undefined && { "flowgate.node.name": nodeName }),
-      ...(flowId !== undefined && { "flowgate.flow.id": flowId }),
-      ...(flowLabel !== undefined && { "flowgate.flow.label": flowLabel }),
-      ...(subflowPath !== undefined && { "flowgate.subflow.path": [...subflowPath] }),
-      ...(http !== undefined && { "http.request.method": http.method, "http.route": http.route }),
-      // 0: the client has gone before a response.
-      ...(http !== undefined && http.status > 0 && { "http.response.status_code": http.status }),
-    },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "./revision.ts";
 import type { ProcessExit } from "./child-process.ts";
 import type { Deployment } from "./deployment-queue.ts";
 import type { ModulesLoaded, Ready } from "./messages.ts";

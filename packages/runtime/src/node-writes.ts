@@ -10,17 +10,8 @@ import {
 } from "@flowgate/flows";
 import type { LogEntry } from "./messages.ts";
 import type { Redact } from "./redaction.ts";
-import type { FlowStore } from "../../../src/store/flow-store.ts";
-import { writtenLimits } from "../../../src/store/node-credentials.ts";
-import type { Revision } from "../../../src/store/revision.ts";
-import { settingLimits, type SettingStore } from "../../../src/store/setting-store.ts";
-
-/** Stores what nodes keep. */
-export type NodeStorage = Pick<FlowStore, "active" | "catchUp" | "unclaimedCredentials" | "writeCredentials"> & {
-  readonly settings: SettingStore;
-  /** Called with credentials of nodes before they are stored. */
-  readonly onCredentials: (sets: CredentialSets) => void;
-};
+import type { Revision } from "./revision.ts";
+import { type NodeStorage, settingLimits } from "./storage.ts";
 
 /** The credentials of one node. */
 const credentialLimits = { idChars: 256, names: 100, nameChars: 256, bytes: 64 * 1024 };
@@ -35,7 +26,7 @@ const pendingLimits = { bytes: 16 * 1024 * 1024, calls: 10_000 };
 const maxBatch = 100;
 
 /** How many sets of credentials can be written: a burst, and then so many in a second. */
-const rate = { burst: writtenLimits.nodes, perSecond: 1 };
+const rate = { burst: 5_000, perSecond: 1 };
 
 const retryMs = 1_000;
 

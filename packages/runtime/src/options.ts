@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import { childProgram } from "./child-program.ts";
-import type { ContextStore } from "../../../src/store/context-store.ts";
-import { type DesiredStateStore, initialState } from "../../../src/store/desired-state.ts";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { ContextStore, NodeStorage } from "./storage.ts";
+import { type Revision, createRevision } from "./revision.ts";
 import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
 import { type Disabled, noneDisabled, readDisabled } from "./modules/disabled.ts";
@@ -15,7 +14,6 @@ import type { LogEntry, LogLevel } from "./messages.ts";
 import type { ModuleLists } from "./modules/policy.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import type { NodeObserver } from "./node-events.ts";
-import type { NodeStorage } from "./node-writes.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
 import { type Redaction, noRedaction } from "./redaction.ts";
 
@@ -77,11 +75,23 @@ type BackoffLimits = {
 /** After this many exits of processes with flows within `withinMs`, the next one starts in safe mode, without flows. */
 type SafeModeLimits = { readonly exits: number; readonly withinMs: number };
 
+/** Whether the flows are to run, which can change. */
+export interface DesiredState {
+  current(): { readonly isStarted: boolean };
+  /** Calls the listener after each change. Disposing ends the subscription. */
+  onChange(listener: () => void): Disposable;
+}
+
+const alwaysStarted: DesiredState = {
+  current: () => ({ isStarted: true }),
+  onChange: () => ({ [Symbol.dispose]() {} }),
+};
+
 export type RuntimeOptions = Partial<FlowSettings> & {
-  /** Returns the newest revision. Called at each start of the child. */
-  readonly active: () => Promise<Revision>;
+  /** Returns the newest revision. Called at each start of the child. Defaults to one without flows, so that the newest one is that of the last deployment. */
+  readonly active?: () => Promise<Revision>;
   /** Whether the flows are to run. Defaults to always. */
-  readonly desired?: Pick<DesiredStateStore, "current" | "onChange">;
+  readonly desired?: DesiredState;
   /** The runtime's directory, where nodes can write files. No code is loaded from there. Created if missing. */
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
@@ -98,15 +108,16 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly modulesProblem?: () => { readonly seq: number; readonly message: string } | undefined;
   /** A folder that only the service can write, for compile caches of the flow runtime. Absent: it is compiled at each start. */
   readonly codeCacheDir?: string | undefined;
-  /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
-  readonly host: string;
-  readonly port: number;
+  /** The address of HTTP-in nodes. Defaults to 127.0.0.1. */
+  readonly host?: string;
+  /** Defaults to 0: a free one, which `status` reports. */
+  readonly port?: number;
   /** What that port uses for TLS. Absent: it has none. */
   readonly certificates?:
     | { current(): Certificate; onChange(listener: (next: Certificate) => void): Disposable }
     | undefined;
-  /** `source` is `runtime` for entries of this process, and `flows` for entries and output of the child. */
-  readonly log: (entry: LogEntry, source: LogSource) => void;
+  /** Receives the entries of this process, whose source is `runtime`, and the entries and output of the child. Defaults to ignoring them. */
+  readonly log?: RuntimeLog;
   /** Redacts what flows write. Defaults to leaving it as it is. */
   readonly redaction?: Redaction;
   /** Receives what happens to nodes. Absent: nobody does. */
@@ -172,7 +183,7 @@ export type CompleteOptions = Required<Omit<RuntimeOptions, "allow" | "restart" 
   readonly allow: Required<SandboxPermissions>;
 };
 
-type LogSource = "runtime" | "flows";
+export type RuntimeLog = (entry: LogEntry, source: "runtime" | "flows") => void;
 
 export const runtimeDefaults = {
   deadlineMs: 30_000,
@@ -201,7 +212,11 @@ export function completeOptions(
   // The child has another working directory.
   const folders = http.static.map((folder) => ({ ...folder, path: resolve(folder.path) }));
   return {
-    desired: { current: () => initialState, onChange: () => ({ [Symbol.dispose]() {} }) },
+    active: async () => createRevision(0, []),
+    desired: alwaysStarted,
+    log() {},
+    host: "127.0.0.1",
+    port: 0,
     logLevel: "info",
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,

@@ -4,7 +4,6 @@ import { networkInterfaces } from "node:os";
 import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import { createListeners } from "@flowgate/base/listeners";
 import { type WritableFolders, canFlowsWrite } from "./writable-folders.ts";
-import type { Endpoint } from "../../../src/store/store.ts";
 
 /** The ports that flows can't connect to or listen on: those of the service, and of servers on this machine that it uses. */
 export class ProtectedPorts {
@@ -29,6 +28,9 @@ export class ProtectedPorts {
     return this.#additions.add(listener);
   }
 }
+
+/** Where a server listens: a TCP port, or a Unix socket in a folder. */
+export type Endpoint = { readonly host: string; readonly port: number } | { readonly socketFolder: string };
 
 /** Where the server of an http or https URL listens. */
 export function endpointOf(url: string): Endpoint {

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "@flowgate/flows";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "./revision.ts";
 import type { CallOptions, Procedure } from "./calls.ts";
 import type { Fault } from "./fault.ts";
 import type { Boundary } from "./options.ts";

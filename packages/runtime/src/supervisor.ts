@@ -3,7 +3,7 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "@flowgate/base/listeners";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { DeploymentType } from "@flowgate/flows";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "./revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
 import { type CallOptions, type Procedure, flowsStopped } from "./calls.ts";
 import { type CacheFilling, fillCompileCache, prepareCodeCacheDir } from "./compile-cache.ts";
@@ -47,10 +47,10 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
 
 /** Creates the folders of the runtime, and completes its options with their real paths. */
 function openFolders(options: RuntimeOptions): CompleteOptions {
-  const { log } = options;
   const dir = prepareUserDir(options.dir);
   const modulesDir = options.modulesDir === undefined ? undefined : prepareModulesDir(options.modulesDir);
   const complete = completeOptions({ ...options, dir, modulesDir });
+  const { log } = complete;
   const completed = withLauncher({ ...complete, codeCacheDir: prepareCodeCacheDir(complete) });
   const problem = modulesDir && describeWritableModules(modulesDir, [dir, ...completed.allow.fileSystemWrite]);
   if (problem !== undefined) {

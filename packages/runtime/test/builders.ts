@@ -4,35 +4,14 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { inject } from "vitest";
-import type { CredentialSets, FlowNode } from "@flowgate/flows";
+import type { CredentialSets } from "@flowgate/flows";
 import type { LogEntry } from "../src/messages.ts";
 import type { RuntimeOptions } from "../src/options.ts";
 import type { Runtime, RuntimeState } from "../src/runtime.ts";
 import { openRuntime } from "../src/supervisor.ts";
-import type { Revision } from "../../../src/store/revision.ts";
 import { programFolder } from "../../../test/built-programs.ts";
-import { documentOf } from "../../flows/test/builders.ts";
 
-export function revision(seq: number, flows: readonly FlowNode[], credentials: CredentialSets = new Map()): Revision {
-  return {
-    rev: `r${seq}`,
-    parent: undefined,
-    seq,
-    committedAtMs: 0,
-    by: undefined,
-    address: undefined,
-    protocol: undefined,
-    requestId: undefined,
-    cause: "deployment",
-    restoredRev: undefined,
-    nodeCount: flows.length,
-    sizeBytes: 0,
-    deploymentType: "full",
-    flows: documentOf(flows),
-    credentials,
-    kept: new Map(),
-  };
-}
+export { createRevision as revision } from "../src/revision.ts";
 
 export function credentials(sets: Record<string, Record<string, string>>): CredentialSets {
   return new Map(Object.entries(sets).map(([id, set]) => [id, new Map(Object.entries(set))]));
@@ -69,11 +48,8 @@ export async function runtimeUnderTest(
   const ownMessages: string[] = [];
   const listeners = new Set<() => void>();
   const runtime = openRuntime({
-    active: async () => revision(0, []),
     dir: userDir,
     modulesDir,
-    host: "127.0.0.1",
-    port: 0,
     processFile: join(dataDir, "runtime-process"),
     // Shared by all tests of the run. Fixtures have none.
     codeCacheDir: options.entry === undefined ? inject("runFolder") : undefined,

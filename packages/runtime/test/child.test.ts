@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CredentialSets, FlowNode } from "@flowgate/flows";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "../src/revision.ts";
 import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 

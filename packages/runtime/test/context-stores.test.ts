@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { getContext, listContext, setContext } from "../src/context-procedures.ts";
 import type { ContextStorage } from "../src/flow-settings.ts";
-import type { ContextStore, ContextValue } from "../../../src/store/context-store.ts";
+import type { ContextStore, ContextValue } from "../src/storage.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, tab } from "./flow-builders.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ContextValues } from "../src/context-values.ts";
-import type { ContextChange, ContextValue } from "../../../src/store/context-store.ts";
+import type { ContextChange, ContextValue } from "../src/storage.ts";
 
 /** Values of a database that writes nothing until `open` is called. */
 async function createValues(stored: readonly ContextValue[] = []) {

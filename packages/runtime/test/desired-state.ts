@@ -1,16 +1,13 @@
 import { createListeners } from "@flowgate/base/listeners";
-import type { DesiredState, DesiredStateStore } from "../../../src/store/desired-state.ts";
 
 /** A desired state in memory. */
-export function createDesiredState(isStarted = true): Pick<DesiredStateStore, "current" | "onChange"> & {
-  set(isStarted: boolean): void;
-} {
+export function createDesiredState(isStarted = true) {
   const listeners = createListeners<void>();
-  let state: DesiredState = { isStarted, by: undefined, atMs: undefined };
+  let state = { isStarted, by: undefined, atMs: undefined };
   return {
     current: () => state,
-    onChange: (listener) => listeners.add(listener),
-    set(next) {
+    onChange: (listener: () => void): Disposable => listeners.add(listener),
+    set(next: boolean): void {
       state = { ...state, isStarted: next };
       listeners.notify();
     },

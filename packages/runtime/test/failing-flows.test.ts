@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "../src/revision.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { block, endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
 

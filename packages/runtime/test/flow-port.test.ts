@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
-import { hashPassword } from "../../../src/auth/passwords.ts";
+import { hashArgon2id } from "@flowgate/base/password-hash";
 import type { Certificate, FlowCors } from "../src/flow-settings.ts";
 import { createAuthority, issueServer } from "../../../test/certificates.ts";
 import { type Reply, send } from "../../../test/e2e/rest.ts";
@@ -76,7 +76,7 @@ describe("with a path, a user, and files", () => {
       globalContext: { folder: join(path, "written") },
       http: {
         root: "/api",
-        auth: { username: "ada", password: await hashPassword("löwe") },
+        auth: { username: "ada", password: await hashArgon2id("löwe") },
         cors,
         static: [
           { path, root: "/files", maxAgeSeconds: 60, cors },
@@ -182,7 +182,7 @@ describe("with files that need no user", () => {
 });
 
 test("without nodes for WebSockets, a request to upgrade does not stay open", async () => {
-  const auth = { username: "ada", password: await hashPassword("löwe") };
+  const auth = { username: "ada", password: await hashArgon2id("löwe") };
   await using runtime = await runtimeUnderTest({ http: { root: "/", auth, static: [] } });
   await runtime.apply(revision(1, endpoint("hello", `msg.payload = "hello"`)), "full");
   const { httpPort } = runtime.status();

@@ -2,7 +2,7 @@ import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "../src/revision.ts";
 import { nodesOf, type TestModule, writeModules } from "./modules/write-modules.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, onTab, tab } from "./flow-builders.ts";

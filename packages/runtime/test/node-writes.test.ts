@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { CredentialSets } from "@flowgate/flows";
-import { NodeWrites, type NodeStorage, parseNodeWrite } from "../src/node-writes.ts";
-import type { CredentialWrite, CredentialWriteResult } from "../../../src/store/node-credentials.ts";
+import { NodeWrites, parseNodeWrite } from "../src/node-writes.ts";
+import type { NodeStorage, CredentialWrite, CredentialWriteResult } from "../src/storage.ts";
 import { revision } from "./builders.ts";
 
 type Reply = ReadonlyMap<string, CredentialWriteResult> | undefined;

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
 import { messageFd } from "../src/messages.ts";
-import type { Revision } from "../../../src/store/revision.ts";
+import type { Revision } from "../src/revision.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { createFolder } from "../../../test/store/builders.ts";
 import { endpoint, escape, exec, functionNode, injectOnce, onTab, tab } from "./flow-builders.ts";

@@ -1,4 +1,4 @@
-import { contextLimits } from "../flow-settings.ts";
+import { contextLimits } from "../storage.ts";
 
 /** A store of context, as the modules of Node-RED create it. */
 export type NodeRedContextStore = {

@@ -1,6 +1,6 @@
-import type { Modules } from "../../src/modules/modules.ts";
-import { compareModules } from "../../src/modules/set.ts";
-import type { ModuleStore } from "../../../../src/store/module-store.ts";
+import type { Modules } from "../../packages/runtime/src/modules/modules.ts";
+import { compareModules } from "../../packages/runtime/src/modules/set.ts";
+import type { ModuleStore } from "../../src/store/module-store.ts";
 
 const modules: Pick<Modules, "list" | "compare" | "replace" | "readUpload"> = {
   list: async () => [],

@@ -15,8 +15,13 @@ import { openTokenUses } from "../auth/token-uses.ts";
 import { sessionSeconds } from "../options/access.ts";
 import type { Options } from "../options/parse.ts";
 import { readRoles } from "../options/permissions.ts";
-import { canFlowsWrite, type WritableFolders } from "../../packages/runtime/src/writable-folders.ts";
-import { endpointOf, type ProtectedPorts, protectServers } from "../../packages/runtime/src/protected-ports.ts";
+import {
+  canFlowsWrite,
+  type WritableFolders,
+  endpointOf,
+  type ProtectedPorts,
+  protectServers,
+} from "@flowgate/runtime";
 import type { ServerOptions } from "../server/open-server.ts";
 import type { BrowserSafetyOptions } from "../server/pipeline/guards/browser-safety.ts";
 import { permissions } from "../services/api.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import type { Server } from "../server/open-server.ts";
 
 type DrainOptions = {

@@ -11,11 +11,15 @@ import { openNodeRed } from "./node-red.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { openAnalysis } from "../deployments/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
-import { FlowStats } from "../../packages/runtime/src/flow-stats.ts";
+import {
+  FlowStats,
+  endLeftovers,
+  endpointOf,
+  ProtectedPorts,
+  protectServers,
+  type RuntimeStatus,
+} from "@flowgate/runtime";
 import { reportReplica } from "../replicas/runs.ts";
-import { endLeftovers } from "../../packages/runtime/src/leftover.ts";
-import { endpointOf, ProtectedPorts, protectServers } from "../../packages/runtime/src/protected-ports.ts";
-import type { RuntimeStatus } from "../../packages/runtime/src/runtime.ts";
 import type { CertificateOptions, Certificates } from "../server/http/certificates.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Server } from "../server/open-server.ts";

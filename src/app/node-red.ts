@@ -9,7 +9,7 @@ import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
 import type { RevisionUrl } from "../node-red/comms/messages.ts";
 import type { NodeRedListener } from "../node-red/listener.ts";
 import type { Options } from "../options/parse.ts";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import type { MemoryBudget } from "../server/memory/memory-budget.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { forwardingHeaders } from "../server/pipeline/client.ts";

@@ -16,9 +16,7 @@ import { flowMethods, preparedMethods } from "../deployments/preparation/prepare
 import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
-import type { ProtectedPorts } from "../../packages/runtime/src/protected-ports.ts";
-import type { FlowStats } from "../../packages/runtime/src/flow-stats.ts";
-import type { Runtime, RuntimeState } from "../../packages/runtime/src/runtime.ts";
+import type { ProtectedPorts, FlowStats, Runtime, RuntimeState } from "@flowgate/runtime";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { ServerOptions } from "../server/open-server.ts";

@@ -12,20 +12,22 @@ import type { Analysis } from "../deployments/analysis/analysis.ts";
 import { publishHealth } from "../health/events.ts";
 import { readEarlierExits } from "../health/earlier-exits.ts";
 import { HealthMonitor } from "../health/monitor.ts";
-import { type Modules, openModules } from "../../packages/runtime/src/modules/modules.ts";
-import { completeDeny, listsByName, type ModuleLists } from "../../packages/runtime/src/modules/policy.ts";
+import {
+  type Modules,
+  openModules,
+  completeDeny,
+  listsByName,
+  type ModuleLists,
+  type Disabled,
+  readDisabled,
+  modulesDirName,
+} from "@flowgate/runtime/modules";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../replicas/runtime-by-mode.ts";
-import type { FlowTraces } from "../../packages/runtime/src/flow-spans.ts";
-import type { Certificate } from "../../packages/runtime/src/flow-settings.ts";
-import type { FlowStats } from "../../packages/runtime/src/flow-stats.ts";
-import { type Disabled, readDisabled } from "../../packages/runtime/src/modules/disabled.ts";
-import { modulesDirName } from "../../packages/runtime/src/modules/folder.ts";
+import type { FlowTraces, Certificate, FlowStats, RuntimeLog, RuntimeOptions, Runtime } from "@flowgate/runtime";
 import { keepLast } from "@flowgate/base/manifest";
-import type { RuntimeLog, RuntimeOptions } from "../../packages/runtime/src/options.ts";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Store } from "../store/store.ts";

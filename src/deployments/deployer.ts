@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import type { DeploymentType } from "@flowgate/flows";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import type { AuditStore } from "../store/audit-store.ts";
 import { RepeatedRequest, type FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionEntry, RevisionSummary } from "../store/revision.ts";

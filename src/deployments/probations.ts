@@ -4,15 +4,16 @@ import type { DeploymentType } from "@flowgate/flows";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { toOutcome } from "../health/monitor.ts";
 import type { EventHub } from "../live/hub.ts";
-import { deploymentWaitMs, restartsAllNodes } from "../../packages/runtime/src/deployment-queue.ts";
-import { handsOverAfter, ofSelf } from "../replicas/runs.ts";
 import {
+  deploymentWaitMs,
+  restartsAllNodes,
   type DeploymentResult,
   type Runtime,
   type WaitOptions,
   outcomeMessage,
   stopped,
-} from "../../packages/runtime/src/runtime.ts";
+} from "@flowgate/runtime";
+import { handsOverAfter, ofSelf } from "../replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";

@@ -1,7 +1,7 @@
 import { toHealth } from "./message.ts";
 import type { HealthMonitor } from "./monitor.ts";
 import { isRunnerState } from "../replicas/runs.ts";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { EventInit } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";

@@ -1,7 +1,5 @@
 import { isRecentError } from "../live/node-states.ts";
-import { type NodeRef, cutText } from "../../packages/runtime/src/node-events.ts";
-import type { Fault } from "../../packages/runtime/src/fault.ts";
-import type { DeploymentResult, RuntimeState } from "../../packages/runtime/src/runtime.ts";
+import { type NodeRef, cutText, type Fault, type DeploymentResult, type RuntimeState } from "@flowgate/runtime";
 import type { LostReplica } from "../store/cluster.ts";
 import type { DiskSpace } from "../telemetry/own-usage.ts";
 import { type Condition, type ExitReason, type Health, type HealthState, conditionKinds } from "../store/health.ts";

@@ -2,16 +2,16 @@ import { nodeFields } from "../live/events.ts";
 import { type NodeState, type NodeStates, hasErred } from "../live/node-states.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { describeFault } from "../../packages/runtime/src/fault.ts";
-import { resultOf, runnersOf } from "../replicas/runs.ts";
 import {
+  describeFault,
   type DeploymentResult,
   type RevisionResult,
   type Runtime,
   type RuntimeState,
   isRunning,
   outcomeMessage,
-} from "../../packages/runtime/src/runtime.ts";
+} from "@flowgate/runtime";
+import { resultOf, runnersOf } from "../replicas/runs.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Condition, Health } from "../store/health.ts";

@@ -1,14 +1,16 @@
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import { type Waiter, createWaiter, deploymentWaitMs } from "../../packages/runtime/src/deployment-queue.ts";
 import {
+  type Waiter,
+  createWaiter,
+  deploymentWaitMs,
   type DeploymentResult,
   type Runtime,
   isRunning,
   pending,
   stopped,
-} from "../../packages/runtime/src/runtime.ts";
+} from "@flowgate/runtime";
 import { awaitsStart, combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
 type ClusterRuntimeOptions = {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Listeners, createListeners } from "@flowgate/base/listeners";
 import type { Cluster, LeaseReply } from "../store/cluster.ts";
-import { type Fence, type Instant, addMs, msUntil, now } from "../../packages/runtime/src/fence.ts";
+import { type Fence, type Instant, addMs, msUntil, currentInstant } from "@flowgate/runtime";
 
 type KeeperOptions = {
   readonly cluster: Pick<Cluster, "lease" | "onChange">;
@@ -141,7 +141,7 @@ export class LeaseKeeper implements AsyncDisposable {
   }
 
   async #hold(): Promise<void> {
-    const sent = now();
+    const sent = currentInstant();
     let nextMs = this.#retryMs;
     try {
       const isRefused = this.#yields() || (this.#held === undefined && this.#isPreparing());

@@ -1,9 +1,14 @@
 import type { Duplex } from "node:stream";
 import { createListeners } from "@flowgate/base/listeners";
-import { type CallOptions, type Procedure, noRuntime } from "../../packages/runtime/src/calls.ts";
-import { type Fence, msUntil } from "../../packages/runtime/src/fence.ts";
-import type { RuntimeLog, Boundary, RuntimeOptions } from "../../packages/runtime/src/options.ts";
 import {
+  type CallOptions,
+  type Procedure,
+  noRuntime,
+  type Fence,
+  msUntil,
+  type RuntimeLog,
+  type Boundary,
+  type RuntimeOptions,
   type ModulesResult,
   type DeploymentResult,
   type RevisionResult,
@@ -13,8 +18,8 @@ import {
   isIncomplete,
   outcomeMessage,
   pending,
-} from "../../packages/runtime/src/runtime.ts";
-import { StateReporter } from "../../packages/runtime/src/state-reporter.ts";
+  StateReporter,
+} from "@flowgate/runtime";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 
 type LeasedRuntimeOptions = {

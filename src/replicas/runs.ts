@@ -12,7 +12,7 @@ import {
   pending,
   running,
   stopped,
-} from "../../packages/runtime/src/runtime.ts";
+} from "@flowgate/runtime";
 
 type Runner = Replica & { readonly run: ReplicaRun };
 

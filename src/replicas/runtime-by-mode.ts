@@ -1,11 +1,15 @@
 import type { Logger } from "pino";
 import type { Cluster, ReplicaStatus } from "../store/cluster.ts";
-import { findBoundary } from "../../packages/runtime/src/boundary.ts";
-import { noRuntime } from "../../packages/runtime/src/calls.ts";
-import type { RuntimeLog, RuntimeOptions } from "../../packages/runtime/src/options.ts";
-import { type Runtime, pending } from "../../packages/runtime/src/runtime.ts";
-import { StateReporter } from "../../packages/runtime/src/state-reporter.ts";
-import { openRuntime } from "../../packages/runtime/src/supervisor.ts";
+import {
+  findBoundary,
+  noRuntime,
+  type RuntimeLog,
+  type RuntimeOptions,
+  type Runtime,
+  pending,
+  StateReporter,
+  openRuntime,
+} from "@flowgate/runtime";
 import { openLeaseKeeper } from "./lease-keeper.ts";
 import { openLeasedRuntime } from "./leased-runtime.ts";
 import { selfHandsOver } from "./runs.ts";

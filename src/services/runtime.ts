@@ -11,10 +11,8 @@ import { type FlowNode, containerIdOf, nameOf, quoteInput } from "@flowgate/flow
 import { toHealth } from "../health/message.ts";
 import type { HealthMonitor } from "../health/monitor.ts";
 import type { NodeStates } from "../live/node-states.ts";
-import type { FlowStats } from "../../packages/runtime/src/flow-stats.ts";
-import { injectNode } from "../../packages/runtime/src/inject-procedure.ts";
+import { type FlowStats, injectNode, type Runtime, type RuntimeState } from "@flowgate/runtime";
 import { isRunnerState, namesOfRunning } from "../replicas/runs.ts";
-import { type Runtime, type RuntimeState } from "../../packages/runtime/src/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";

@@ -1,5 +1,5 @@
 import type { Attributes } from "@opentelemetry/api";
-import type { FlowSpan } from "../../packages/runtime/src/flow-spans.ts";
+import type { FlowSpan } from "@flowgate/runtime";
 
 /** A span that was recorded elsewhere. */
 export type SpanRecord = {

@@ -4,7 +4,7 @@ import { createListeners } from "@flowgate/base/listeners";
 import { ErrorWatch } from "../../src/deployments/error-watch.ts";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { EventHub } from "../../src/live/hub.ts";
-import { type RevisionResult, running } from "../../packages/runtime/src/runtime.ts";
+import { type RevisionResult, running } from "@flowgate/runtime";
 import { revision } from "../store/revision.ts";
 
 type Init = {

@@ -6,7 +6,7 @@ import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { HealthMonitor } from "../../src/health/monitor.ts";
 import { NodeStates } from "../../src/live/node-states.ts";
-import type { DeploymentResult, RevisionResult, RuntimeStatus } from "../../packages/runtime/src/runtime.ts";
+import type { DeploymentResult, RevisionResult, RuntimeStatus } from "@flowgate/runtime";
 import type { Cluster } from "../../src/store/cluster.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";

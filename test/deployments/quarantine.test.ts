@@ -3,8 +3,7 @@ import { expect, test } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
 import type { Change } from "../../src/deployments/deployment.ts";
 import { Quarantine } from "../../src/deployments/quarantine.ts";
-import type { Fault } from "../../packages/runtime/src/fault.ts";
-import type { RuntimeStateReason } from "../../packages/runtime/src/runtime.ts";
+import type { Fault, RuntimeStateReason } from "@flowgate/runtime";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import { revision } from "../store/revision.ts";
 

@@ -3,7 +3,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Event, EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowEvents, type FlowEventsOptions } from "../../src/live/flow-events.ts";
 import { EventHub } from "../../src/live/hub.ts";
-import type { NodeEvent } from "../../packages/runtime/src/node-events.ts";
+import type { NodeEvent } from "@flowgate/runtime";
 
 function start(options: Partial<FlowEventsOptions> = {}) {
   const hub = new EventHub({ runtime: "", lastSeq: 0 });

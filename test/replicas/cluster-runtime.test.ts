@@ -3,9 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
 import { createClusterRuntime, followRevisions } from "../../src/replicas/cluster-runtime.ts";
-import { type DeploymentResult, type Runtime, pending, running } from "../../packages/runtime/src/runtime.ts";
+import { type DeploymentResult, type Runtime, pending, running, type Revision } from "@flowgate/runtime";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import type { Revision } from "../../packages/runtime/src/revision.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";
 import { createFolder, draft } from "../store/builders.ts";
@@ -144,7 +143,7 @@ test("applies revisions of other processes only, as full deployments after a ski
   const options = { path: join(folder.path, "flowgate.db"), key: randomBytes(32) };
   await using here = await openSqliteStore(options);
   await using there = await openSqliteStore(options);
-  const applied: [Revision, string][] = [];
+  const applied: [Revision, string | undefined][] = [];
   const following = followRevisions(here.flows, {
     async apply(revision, type) {
       applied.push([revision, type]);

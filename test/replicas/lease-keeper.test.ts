@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import { type LeaseKeeper, openLeaseKeeper } from "../../src/replicas/lease-keeper.ts";
-import { msUntil } from "../../packages/runtime/src/fence.ts";
+import { msUntil } from "@flowgate/runtime";
 import type { LeaseReply } from "../../src/store/cluster.ts";
 import { createMemoryCluster, type Member } from "./memory-cluster.ts";
 import { status } from "./statuses.ts";

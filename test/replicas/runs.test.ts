@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
 import { combineRuns, reportReplica } from "../../src/replicas/runs.ts";
-import type { DeploymentResult, RevisionResult, RuntimeState } from "../../packages/runtime/src/runtime.ts";
+import type { DeploymentResult, RevisionResult, RuntimeState } from "@flowgate/runtime";
 import type { Replica } from "../../src/store/cluster.ts";
 import { revision } from "../store/revision.ts";
 import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";

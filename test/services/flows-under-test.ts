@@ -18,7 +18,7 @@ import { NodeStates } from "../../src/live/node-states.ts";
 import type { Preparation } from "../../src/deployments/preparation/preparation.ts";
 import { editFlow, findCreated } from "../../src/deployments/preparation/edit-flow.ts";
 import { prepareDeployment, readFlowRequest } from "../../src/deployments/preparation/prepare-deployment.ts";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import { formatError } from "../../src/server/http/error-response.ts";
 import { toFailure } from "../../src/server/pipeline/errors.ts";
 import { flowsService } from "../../src/services/flows.ts";

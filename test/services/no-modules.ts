@@ -1,5 +1,4 @@
-import type { Modules } from "../../packages/runtime/src/modules/modules.ts";
-import { compareModules } from "../../packages/runtime/src/modules/set.ts";
+import { type Modules, compareModules } from "@flowgate/runtime/modules";
 import type { ModuleStore } from "../../src/store/module-store.ts";
 
 const modules: Pick<Modules, "list" | "compare" | "replace" | "readUpload"> = {

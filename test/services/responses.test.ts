@@ -5,7 +5,7 @@ import { PlanFlowsRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgat
 import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { peerKey } from "../../src/auth/caller.ts";
 import type { Analysis } from "../../src/deployments/analysis/analysis.ts";
-import type { Runtime } from "../../packages/runtime/src/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import { planFlows } from "../../src/services/flows.ts";
 import { findRevision } from "../../src/services/responses.ts";
 import { diffRevision, restoreChange } from "../../src/services/revisions.ts";

@@ -5,7 +5,13 @@ import { fileURLToPath } from "node:url";
 import { walkDirectory } from "@flowgate/base/directories";
 import { hasCode } from "@flowgate/base/error-code";
 import { mountArguments } from "./boundary-mounts.ts";
-import { type BoundaryLevel, type CompleteOptions, type Launcher, type RuntimeOptions, completeOptions } from "./options.ts";
+import {
+  type BoundaryLevel,
+  type CompleteOptions,
+  type Launcher,
+  type RuntimeOptions,
+  completeOptions,
+} from "./options.ts";
 import { programFiles } from "./sandbox.ts";
 import { prepareUserDir } from "./user-dir.ts";
 

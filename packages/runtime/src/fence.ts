@@ -14,7 +14,7 @@ export type Fence = {
   onRenewed(listener: (deadline: Instant) => void): Disposable;
 };
 
-export function now(): Instant {
+export function currentInstant(): Instant {
   return { monotonicMs: monotonicMs(), unixMs: Date.now() };
 }
 

@@ -1,10 +1,14 @@
 import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Logger } from "pino";
 import { hasCode } from "@flowgate/base/error-code";
 
 /** `identity`: pid, start time, PID namespace and boot id, as one line of the file. */
 type Noted = { readonly pid: number; readonly identity: string };
+
+const ignoring = { warn() {}, error() {} };
+
+/** Receives what is done about processes. */
+type Log = Readonly<Record<"warn" | "error", (fields: object, message: string) => void>>;
 
 /**
  * Notes a process in a file, so that the next start of the service finds it if this one is killed. Notes of processes that still run
@@ -23,11 +27,11 @@ export function noteProcess(file: string, pid: number): void {
  * Ends the processes that are noted in the file, and their process groups, if they still run: the service that started them was
  * killed. They could hold the service's port. A process is killed only if its identity is unchanged. Resolves when they have exited.
  */
-export async function endLeftovers(file: string, log: Logger): Promise<void> {
+export async function endLeftovers(file: string, log: Log = ignoring): Promise<void> {
   await Promise.all(readRunning(file).map((noted) => endLeftover(noted, log)));
 }
 
-async function endLeftover({ pid, identity }: Noted, log: Logger): Promise<void> {
+async function endLeftover({ pid, identity }: Noted, log: Log): Promise<void> {
   log.warn({ pid }, "a flow runtime process of an earlier run of the service is still running: it is killed");
   try {
     // Each process of the runtime has a group of its own.

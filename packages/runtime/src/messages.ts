@@ -12,7 +12,7 @@ import {
   type NodeRef,
   type ReadText,
   cutText,
-  maxCount,
+  maxEventCount,
   maxNameChars,
   parseNodeEvents,
   parseNodeRef,
@@ -353,7 +353,7 @@ function parseLogEntry(value: unknown, read: ReadText): LogEntry | undefined {
     level,
     message: read(message, maxLineChars),
     ...parseNodeRef(value, read),
-    ...(typeof dropped === "number" && dropped >= 0 && { dropped: Math.min(Math.floor(dropped), maxCount) }),
+    ...(typeof dropped === "number" && dropped >= 0 && { dropped: Math.min(Math.floor(dropped), maxEventCount) }),
     ...(typeof traceparent === "string" && { traceparent: read(traceparent, maxNameChars) }),
   };
 }

@@ -211,7 +211,7 @@ function subnetOf(address: string, prefix: number): BlockList {
 }
 
 /** IPv4 addresses that are mapped into IPv6 (RFC 4291, section 2.5.5.2). */
-export const mapped = subnetOf("::ffff:0.0.0.0", 96);
+const mapped = subnetOf("::ffff:0.0.0.0", 96);
 
 /** Connections to these reach this machine. */
 const unspecified = subnetOf("0.0.0.0", 32);

@@ -301,8 +301,8 @@ function parseDropped(fields: Fields): DroppedEvents {
 }
 
 /** Events have them as 32-bit numbers. */
-export const maxCount = 2 ** 32 - 1;
+export const maxEventCount = 2 ** 32 - 1;
 
-function parseCount(value: unknown, max = maxCount): number {
+function parseCount(value: unknown, max = maxEventCount): number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? Math.min(value, max) : 0;
 }

@@ -112,10 +112,10 @@ export interface Runtime extends AsyncDisposable {
   /**
    * Resolves when the runtime runs this revision or a newer one, can't start it, or has exited because of it; at the
    * latest at the deadline, or when the caller stops waiting. Never rejects: a failure is a result, and the revision
-   * remains the newest one. Calls may overlap and may be in any order. `trace` is the parent of its spans. While the flows are to be
+   * remains the newest one. Calls may overlap and may be in any order. `type` defaults to `full`. `trace` is the parent of its spans. While the flows are to be
    * stopped, the result is `stopped`, at once.
    */
-  apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
+  apply(revision: Revision, type?: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   /**
    * As `apply` of a `full` deployment, but always in a new process, also if it runs this revision already. `clearFiles` removes all
    * that is in the runtime's folder between the processes; a failure of that is logged.

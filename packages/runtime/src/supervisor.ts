@@ -136,7 +136,7 @@ class Supervisor implements Runtime {
 
   async apply(
     revision: Revision,
-    type: DeploymentType,
+    type: DeploymentType = "full",
     trace: Context = ROOT_CONTEXT,
     wait: WaitOptions = {},
   ): Promise<DeploymentResult> {

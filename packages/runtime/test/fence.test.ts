@@ -8,20 +8,20 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
 import { createListeners } from "@flowgate/base/listeners";
-import { type Fence, type Instant, addMs, msUntil, now } from "../src/fence.ts";
+import { type Fence, type Instant, addMs, msUntil, currentInstant } from "../src/fence.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { block, escape, functionNode, injectOnce, tab } from "./flow-builders.ts";
 
 /** A fence whose deadline the test sets. */
 function createFence(leftMs: number): Fence & { renew(leftMs: number): Instant } {
   const renewals = createListeners<Instant>();
-  let deadline = addMs(now(), leftMs);
+  let deadline = addMs(currentInstant(), leftMs);
   return {
     token: 42,
     deadline: () => deadline,
     onRenewed: (listener) => renewals.add(listener),
     renew(leftMs) {
-      deadline = addMs(now(), leftMs);
+      deadline = addMs(currentInstant(), leftMs);
       renewals.notify(deadline);
       return deadline;
     },
@@ -83,7 +83,7 @@ test.for([
   ["is idle", `node.warn("ready");`],
   ["blocks its event loop", `node.warn("ready"); setTimeout(() => { ${block} }, 50);`],
 ] as const)("a child that %s ends at its deadline, which renewals extend", async ([, initialize]) => {
-  const start = now();
+  const start = currentInstant();
   const fence = createFence(1_500);
   const renewals = setInterval(() => fence.renew(1_500), 100);
   await using runtime = await runtimeWith(fence, [functionNode("f", { z: "T", initialize })]);
@@ -159,7 +159,7 @@ test("flows without a deadline act when their process is resumed", async () => {
   const pid = await pidOf(runtime);
   await untilActed(runtime, 0);
   process.kill(pid, "SIGSTOP");
-  const { monotonicMs } = now();
+  const { monotonicMs } = currentInstant();
   process.kill(pid, "SIGCONT");
   expect(await untilActed(runtime, monotonicMs)).toBe(true);
 });

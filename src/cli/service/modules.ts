@@ -1,20 +1,27 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { type Staging, cacheName, changeModules } from "../../../packages/runtime/src/modules/change.ts";
-import { explainReserved } from "../../../packages/runtime/src/modules/core-nodes.ts";
-import { explainAbsent, explainFullDisk } from "../../../packages/runtime/src/modules/errors.ts";
-import { openFolderRegistry } from "../../../packages/runtime/src/modules/folder-registry.ts";
 import {
+  type Staging,
+  cacheName,
+  changeModules,
+  explainReserved,
+  explainAbsent,
+  explainFullDisk,
+  openFolderRegistry,
   type PackageSource,
   installPackages,
   uninstallPackages,
-} from "../../../packages/runtime/src/modules/install.ts";
-import { NpmError, type NpmOptions, createNpm } from "../../../packages/runtime/src/modules/npm.ts";
-import { isAllowed } from "../../../packages/runtime/src/modules/policy.ts";
+  NpmError,
+  type NpmOptions,
+  createNpm,
+  isAllowed,
+  isModuleName,
+  isVersionRange,
+  readModules,
+  modulesDirName,
+} from "@flowgate/runtime/modules";
 import type { Options } from "../../options/parse.ts";
-import { isModuleName, isVersionRange, readModules } from "../../../packages/runtime/src/modules/spec.ts";
-import { modulesDirName } from "../../../packages/runtime/src/modules/folder.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printableLines } from "../printable.ts";

@@ -4,11 +4,17 @@ import { glob, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
 import { type Fields, isFields } from "@flowgate/base/fields";
-import { coreModule, coreSetOf, scanCore } from "../../../packages/runtime/src/modules/core-nodes.ts";
-import { isAllowed, type ModuleLists } from "../../../packages/runtime/src/modules/policy.ts";
-import { readSubflows } from "../../../packages/runtime/src/modules/subflows.ts";
-import type { Disabled } from "../../../packages/runtime/src/modules/disabled.ts";
-import { isModuleName, readModules } from "../../../packages/runtime/src/modules/spec.ts";
+import {
+  coreModule,
+  coreSetOf,
+  scanCore,
+  isAllowed,
+  type ModuleLists,
+  readSubflows,
+  type Disabled,
+  isModuleName,
+  readModules,
+} from "@flowgate/runtime/modules";
 import { isWithin } from "@flowgate/base/directories";
 import { readManifest } from "@flowgate/base/manifest";
 import type { CatalogFiles } from "./catalogs.ts";

@@ -33,7 +33,7 @@ type ModuleSettings = ModuleLists & {
 type ModuleAction = "install" | "update" | "remove" | "enable" | "disable";
 
 /** What a change of the modules does. `message` is the step that has begun, or the reason of the failure. */
-type ModuleProgress = {
+export type ModuleProgress = {
   readonly action: ModuleAction;
   readonly name: string;
   readonly version: string;
@@ -41,11 +41,25 @@ type ModuleProgress = {
   readonly message: string;
 };
 
-type ModulesOptions = ModuleSettings & {
+export type ModulesOptions = Partial<ModuleSettings> & {
+  /** The modules are in its folder `modules`. */
   readonly dataDir: string;
-  readonly log: (message: string, fields: object) => void;
-  readonly onProgress: (progress: ModuleProgress) => void;
+  /** Receives the output of npm if it fails. Defaults to ignoring it. */
+  readonly log?: (message: string, fields: object) => void;
+  /** Defaults to ignoring it. */
+  readonly onProgress?: (progress: ModuleProgress) => void;
 };
+
+type CompleteOptions = ModuleSettings & Required<Pick<ModulesOptions, "dataDir" | "log" | "onProgress">>;
+
+/** Every module may be installed, without its install scripts, within five minutes and 1 GiB. */
+export const moduleDefaults = {
+  allow: ["*"],
+  deny: [],
+  scripts: [],
+  timeoutMs: 300_000,
+  sizeMb: 1_024,
+} as const satisfies Partial<ModuleSettings>;
 
 type Installed = Installation & {
   /** The version that was installed before; undefined if none was. */
@@ -69,19 +83,19 @@ const bytesPerMb = 1024 * 1024;
 
 /** Opens the modules of a service. Removes in the background what a process has left that was killed while it changed them. */
 export function openModules(options: ModulesOptions): Modules {
-  return new Modules(options);
+  return new Modules({ log() {}, onProgress() {}, ...moduleDefaults, ...options });
 }
 
 /** Lists and changes the modules of a service, one change at a time. Disposing ends a change in progress, which then has no effect. */
 export class Modules implements AsyncDisposable {
-  readonly #options: ModulesOptions;
+  readonly #options: CompleteOptions;
   readonly #catalog: ModuleCatalog;
   readonly #closing = new AbortController();
   /** What another process has left is removed before the first change. */
   readonly #cleaned: Promise<void>;
   #current: { readonly subjects: readonly Subject[]; readonly done: Promise<unknown> } | undefined;
 
-  constructor(options: ModulesOptions) {
+  constructor(options: CompleteOptions) {
     this.#options = options;
     this.#catalog = new ModuleCatalog(join(options.dataDir, modulesDirName));
     this.#cleaned = this.#cleanUp();

@@ -4,14 +4,17 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { inject } from "vitest";
-import type { CredentialSets } from "@flowgate/flows";
+import type { CredentialSets, FlowNode } from "@flowgate/flows";
 import type { LogEntry } from "../src/messages.ts";
 import type { RuntimeOptions } from "../src/options.ts";
 import type { Runtime, RuntimeState } from "../src/runtime.ts";
+import { type Revision, createRevision } from "../src/revision.ts";
 import { openRuntime } from "../src/supervisor.ts";
 import { programFolder } from "../../../test/built-programs.ts";
 
-export { createRevision as revision } from "../src/revision.ts";
+export function revision(seq: number, flows: readonly FlowNode[], credentials?: CredentialSets): Revision {
+  return { ...createRevision(seq, flows, credentials), rev: `r${seq}` };
+}
 
 export function credentials(sets: Record<string, Record<string, string>>): CredentialSets {
   return new Map(Object.entries(sets).map(([id, set]) => [id, new Map(Object.entries(set))]));

@@ -34,7 +34,9 @@ export default defineConfig({
       name: "built-programs",
       enforce: "pre",
       resolveId: (id, importer) =>
-        id.endsWith("/base/program-file.ts") && importer?.includes("/src/") ? builtPrograms : undefined,
+        /\/(?:base\/program-file|child-program)\.ts$/.test(id) && importer?.includes("/src/")
+          ? builtPrograms
+          : undefined,
     },
   ],
   test: {

@@ -10,6 +10,9 @@ const root = resolve(import.meta.dirname, "..");
 /** The command line and the library. */
 const entries = ["cli/main", "index"];
 
+/** The program of the flow runtime, where packages/runtime/src/child-program.ts expects it: below the folder of the common modules. */
+const child = { "base/child/main": "packages/runtime/src/child/main.ts" };
+
 export type Bundle = {
   readonly files: readonly { readonly path: string; readonly code: string }[];
   /** The paths of the modules that they contain. */
@@ -23,9 +26,10 @@ export type Bundle = {
 export async function bundleService(): Promise<Bundle> {
   const [service, ...started] = await Promise.all([
     // The common modules are in the folder of program-file.ts, as it requires.
-    bundle(entries, { chunkFileNames: "base/[name].js" }),
+    bundle(Object.fromEntries(entries.map((name) => [name, `src/${name}.ts`])), { chunkFileNames: "base/[name].js" }),
     // A thread or process shares no module with those that start it, and would load each of their files for a part of it.
-    ...programs.map((name) => bundle([name], { codeSplitting: false })),
+    ...programs.map((name) => bundle({ [name]: `src/${name}.ts` }, { codeSplitting: false })),
+    bundle(child, { codeSplitting: false }),
   ]);
   return {
     files: [service, ...started].flatMap(({ files }) => files),
@@ -33,11 +37,11 @@ export async function bundleService(): Promise<Bundle> {
   };
 }
 
-async function bundle(names: readonly string[], options: OutputOptions): Promise<Bundle> {
-  const input = Object.fromEntries(names.map((name) => [name, join(root, `src/${name}.ts`)]));
+/** `input` has the sources by the paths of the results without their extensions. */
+async function bundle(input: Readonly<Record<string, string>>, options: OutputOptions): Promise<Bundle> {
   await using build = await rolldown({
     cwd: root,
-    input,
+    input: { ...input },
     platform: "node",
     // The exports of the entry points stay as they are.
     preserveEntrySignatures: "allow-extension",

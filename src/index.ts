@@ -28,5 +28,5 @@ export type {
 } from "./store/token-store.ts";
 export type { CredentialSets, DeploymentType, FlowNode } from "@flowgate/flows";
 export { formatDocument, parseDocument, type FlowsDocument } from "@flowgate/flows";
-export type { RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
+export type { RuntimeState, RuntimeStatus } from "@flowgate/runtime";
 export { FlowgateError, type Reason } from "@flowgate/flows/errors";

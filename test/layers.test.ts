@@ -91,10 +91,18 @@ test("the linter finds forbidden imports of each kind, and no others", async () 
     "src/telemetry/all.ts": 'export * from "../store/store.ts";\n',
     "src/telemetry/package.ts": 'import { parse } from "yaml";\nexport const read = parse;\n',
     "src/services/adapter.ts": 'export * from "../store/sqlite/adapter.ts";\n',
-    "src/runtime/main.ts": 'export * from "@node-red/runtime";\n',
-    "src/runtime/child/main.ts": 'export * from "@node-red/runtime";\n',
-    "src/runtime/child/log.ts": 'export const load = () => import("@node-red/util");\n',
-    "src/runtime/child/events.ts": 'import type { Events } from "@node-red/util";\nexport type Own = Events;\n',
+    "src/events/doors.ts": 'export * from "@flowgate/runtime";\n',
+    "src/events/behind.ts": 'export * from "../../packages/runtime/src/supervisor.ts";\n',
+    "src/events/inside.ts": 'export * from "@flowgate/runtime/src/supervisor.ts";\n',
+    "packages/runtime/src/supervisor.ts": "export const runtime = 1;\n",
+    "packages/runtime/src/storage.ts": 'export * from "../../../src/store/store.ts";\n',
+    "packages/runtime/src/calls.ts": 'export type * from "../../flows/src/configuration.ts";\n',
+    "packages/flows/src/configuration.ts": "export type Configuration = 1;\n",
+    "packages/runtime/src/main.ts": 'export * from "@node-red/runtime";\n',
+    "packages/runtime/src/child/main.ts": 'export * from "@node-red/runtime";\n',
+    "packages/runtime/src/child/log.ts": 'export const load = () => import("@node-red/util");\n',
+    "packages/runtime/src/child/events.ts":
+      'import type { Events } from "@node-red/util";\nexport type Own = Events;\n',
     "src/telemetry/spans.ts": 'export * from "@opentelemetry/sdk-trace";\n',
     "src/cli/status/status.ts": 'export * from "../../options/parse.ts";\n',
     "src/cli/service/start.ts": 'export * from "../../options/parse.ts";\n',
@@ -108,11 +116,15 @@ test("the linter finds forbidden imports of each kind, and no others", async () 
     "packages/gateway/src/client/send.ts: packages/gateway/src/client runs in browsers: it can't import node:http",
     "packages/gateway/src/json/text.ts: packages/gateway/src/json must not import packages/gateway/src/routing/router.ts",
     "packages/gateway/src/routing/router.ts: packages/gateway/src/routing must not import src/base/thread.ts",
+    "packages/runtime/src/calls.ts: packages/runtime/src must not import packages/flows/src/configuration.ts",
+    "packages/runtime/src/child/log.ts: packages/runtime/src/child/log.ts must not load @node-red/util",
+    "packages/runtime/src/child/main.ts: packages/runtime/src/child/main.ts must not load @node-red/runtime",
+    "packages/runtime/src/main.ts: packages/runtime/src/main.ts must not load @node-red/runtime",
+    "packages/runtime/src/storage.ts: packages/runtime/src must not import src/store/store.ts",
     "src/attic/old.ts: src/attic/old.ts is in no layer of scripts/lint/layers.ts: add its folder",
     "src/cli/status/status.ts: src/cli must not import src/options/parse.ts",
-    "src/runtime/child/log.ts: src/runtime/child/log.ts must not load @node-red/util",
-    "src/runtime/child/main.ts: src/runtime/child/main.ts must not load @node-red/runtime",
-    "src/runtime/main.ts: src/runtime/main.ts must not load @node-red/runtime",
+    "src/events/behind.ts: src/events must not import packages/runtime/src/supervisor.ts",
+    "src/events/inside.ts: src/events must not import @flowgate/runtime/src/supervisor.ts",
     "src/services/adapter.ts: src/services must not import src/store/sqlite/adapter.ts",
     "src/telemetry/all.ts: src/telemetry must not import src/store/store.ts",
     "src/telemetry/diff/type.ts: src/telemetry must not import src/store/store.ts",
@@ -142,14 +154,14 @@ test("the linter finds circles, also of types", async () => {
 test("the linter finds what loads modules by names that it can't see", async () => {
   const load = 'import { createRequire } from "node:module";\nexport const load = createRequire(import.meta.url);\n';
   const found = await lint({
-    "src/runtime/child/node-red.ts": load,
-    "src/runtime/child/admin-server.ts":
+    "packages/runtime/src/child/node-red.ts": load,
+    "packages/runtime/src/child/admin-server.ts":
       'import Module from "node:module";\nexport const load = Module.createRequire("/");\n',
     "src/node-red/palette.ts":
       'import { createRequire as create } from "node:module";\nexport const load = create("/");\n',
   });
   expect(found).toEqual([
+    "packages/runtime/src/child/admin-server.ts: packages/runtime/src/child/admin-server.ts must not load modules by createRequire",
     "src/node-red/palette.ts: src/node-red/palette.ts must not load modules by createRequire",
-    "src/runtime/child/admin-server.ts: src/runtime/child/admin-server.ts must not load modules by createRequire",
   ]);
 });

@@ -27,7 +27,7 @@ export async function setup(project: TestProject): Promise<void> {
  * takes most of the time of these tests.
  */
 async function buildFixtures(): Promise<void> {
-  const sources = fileURLToPath(new URL("fixtures/runtime", import.meta.url));
+  const sources = fileURLToPath(new URL("../packages/runtime/test/fixtures", import.meta.url));
   const names = (await readdir(sources)).filter((name) => name.endsWith(".ts"));
   await using build = await rolldown({
     input: names.map((name) => join(sources, name)),

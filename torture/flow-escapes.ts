@@ -6,14 +6,14 @@ import { readFile, readdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { openNpmRegistry } from "../test/modules/npm-registry.ts";
+import { openNpmRegistry } from "../packages/runtime/test/modules/npm-registry.ts";
 import { runCli } from "../test/cli/run-cli.ts";
 import { deploy, readRuntime } from "../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";
 import { eventually, startService } from "../test/e2e/service.ts";
 import { freePort } from "../test/free-port.ts";
-import { escape } from "../test/runtime/flow-builders.ts";
-import { plantedCode, writeFiles } from "../test/runtime/planted-code.ts";
+import { escape } from "../packages/runtime/test/flow-builders.ts";
+import { plantedCode, writeFiles } from "../packages/runtime/test/planted-code.ts";
 import type { Context } from "./context.ts";
 
 /** A way in which flows try to get what only the operator has. */

@@ -1,5 +1,5 @@
 import { endpoint, functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";
-import { escape } from "../test/runtime/flow-builders.ts";
+import { escape } from "../packages/runtime/test/flow-builders.ts";
 
 /** What a hostile flow knows about the service. */
 export type Target = { readonly port: number };

@@ -16,28 +16,27 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     base: [""],
     "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/json"],
     "base/json-limit.ts": ["", "@flowgate/gateway/json"],
-    "telemetry/span-record.ts": ["", "@opentelemetry/api"],
+    "telemetry/span-record.ts": ["", "@flowgate/runtime @opentelemetry/api"],
     // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
     "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
-    telemetry: ["telemetry/exporter.ts", "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client"],
+    telemetry: [
+      "telemetry/exporter.ts",
+      "@bufbuild/protobuf @connectrpc/connect* @flowgate/runtime @opentelemetry/api pino prom-client",
+    ],
     store: ["", "pino"],
     "store/sql": ["store"],
     "store/sqlite": ["base store store/sql"],
     "store/postgres": ["store store/sql", "pg pino"],
     // The only file that imports adapters.
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
-    runtime: ["base store telemetry telemetry/span-record.ts", "@opentelemetry/api pino"],
-    // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.
-    "runtime/child": ["runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
-    "runtime/replicas": ["runtime store", "pino"],
-    // The folder of added modules.
-    modules: ["runtime", "semver tar/*"],
-    events: ["base runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    // Which replica runs the flows, and what all of them do.
+    replicas: ["store", "@flowgate/runtime pino"],
+    events: ["base store", "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/runtime pino"],
     // How the flows are, as one value.
-    health: ["events runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
+    health: ["events replicas store telemetry", "gen/* @bufbuild/protobuf* @flowgate/runtime"],
     // The events of other replicas.
     "events/replicas": ["events store", "gen/* @connectrpc/connect pino"],
-    "events/webhooks": ["events runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    "events/webhooks": ["events", "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/runtime pino"],
     // The messages of the contract, from and to the documents of flows.
     "deployments/messages": ["", "gen/* @bufbuild/protobuf @flowgate/gateway/json-path"],
     "deployments/analysis": [
@@ -49,13 +48,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @flowgate/gateway pino",
     ],
     deployments: [
-      "telemetry deployments/messages deployments/analysis store runtime runtime/replicas modules events health",
-      "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
+      "telemetry deployments/messages deployments/analysis store replicas events health",
+      "gen/* @bufbuild/protobuf* @flowgate/runtime* @opentelemetry/api pino",
     ],
     auth: ["base store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
-      "base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store runtime runtime/replicas modules auth deployments events health events/replicas",
-      "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
+      "base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store replicas auth deployments events health events/replicas",
+      "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/* @flowgate/runtime*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
     "server/http": ["auth", "@flowgate/gateway @flowgate/gateway/server pino"],
@@ -82,19 +81,19 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // Node-RED's tools, on a listener of their own.
     "node-red": [
-      "base/json-limit.ts telemetry runtime modules auth events store services server/http server/memory server/pipeline server/pipeline/guards",
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
+      "base/json-limit.ts telemetry auth events store services server/http server/memory server/pipeline server/pipeline/guards",
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server @flowgate/runtime* fastify pino semver ws",
     ],
     options: [
-      "runtime modules auth events events/webhooks services server/http server/pipeline",
-      "@flowgate/gateway/json-path zod",
+      "auth events events/webhooks services server/http server/pipeline",
+      "@flowgate/gateway/json-path @flowgate/runtime* zod",
     ],
     app: [
-      `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments events health events/replicas events/webhooks
+      `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts replicas auth deployments events health events/replicas events/webhooks
         services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
-      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
+      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @flowgate/runtime* @opentelemetry/api pino",
     ],
-    "index.ts": ["store store/open-store.ts runtime options app"],
+    "index.ts": ["store store/open-store.ts options app", "@flowgate/runtime"],
     // What commands do. Those that call a service load nothing of one.
     cli: [
       "",
@@ -102,12 +101,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
     "cli/node-red": [
-      "runtime modules auth services options cli",
-      "gen/* @bufbuild/protobuf* @connectrpc/connect acorn yaml",
+      "auth services options cli",
+      "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/runtime* acorn yaml",
     ],
     "cli/service": [
-      "store store/open-store.ts runtime modules auth options cli",
-      "@bufbuild/protobuf @flowgate/client commander zod",
+      "store store/open-store.ts auth options cli",
+      "@bufbuild/protobuf @flowgate/client @flowgate/runtime* commander zod",
     ],
     // The definitions of the commands.
     "cli/commands": ["cli cli/node-red cli/service", "@bomb.sh/tab @bufbuild/protobuf* @flowgate/client commander"],
@@ -117,7 +116,16 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
   },
 
   // Knows nothing of nodes and flows.
-  "packages/base/src": { ".": ["", "@flowgate/flows/errors"] },
+  "packages/base/src": { ".": ["", "@flowgate/flows/errors @opentelemetry/api"] },
+
+  // Knows no store and no service.
+  "packages/runtime/src": {
+    // The folder of added modules.
+    modules: ["", "@flowgate/base/* @flowgate/flows/errors semver tar/*"],
+    ".": ["modules", "@flowgate/base/* @flowgate/flows @flowgate/flows/errors @opentelemetry/api"],
+    // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.
+    child: [". modules", "@flowgate/base/* @flowgate/flows @flowgate/gateway/json-text @node-red/* bcryptjs"],
+  },
 
   // No Node.js: it runs in browsers too.
   "packages/flows/src": {
@@ -195,7 +203,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
  */
 export const loaders: ReadonlySet<string> = new Set([
   "packages/base/src/resolve-package.ts",
-  "src/runtime/child/node-red.ts",
+  "packages/runtime/src/child/node-red.ts",
   "src/node-red/palette/modules.ts",
 ]);
 

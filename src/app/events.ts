@@ -8,10 +8,7 @@ import { type Journal, createNoJournal, openJournal } from "../events/journal.ts
 import { openSecrets } from "../events/redaction/secrets.ts";
 import { publishRuntimeStates } from "../events/runtime-events.ts";
 import type { Options } from "../options/parse.ts";
-import type { LogEntry } from "../runtime/messages.ts";
-import type { NodeObserver } from "../runtime/node-events.ts";
-import type { Redaction } from "../runtime/redaction.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { LogEntry, NodeObserver, Redaction, Runtime } from "@flowgate/runtime";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Foundation } from "./foundation.ts";

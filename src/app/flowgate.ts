@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
-import type { RuntimeStatus } from "../runtime/runtime.ts";
+import type { RuntimeStatus } from "@flowgate/runtime";
 import type { Store } from "../store/store.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Authentication } from "./authentication.ts";

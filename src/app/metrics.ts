@@ -3,7 +3,7 @@ import { deploymentTypeNames } from "@flowgate/flows";
 import { isLoopback } from "@flowgate/base/addresses";
 import { healthStates } from "../store/health.ts";
 import type { Options } from "../options/parse.ts";
-import { runtimeStates } from "../runtime/runtime.ts";
+import { runtimeStates } from "@flowgate/runtime";
 import type { Server } from "../server/open-server.ts";
 import { sheddingReasons } from "../server/pipeline/guards/load-shedding.ts";
 import { connectionEndingLimits } from "../server/http/limit-log.ts";

@@ -1,12 +1,6 @@
 import type { AdminAuth } from "../auth/accounts.ts";
 import type { Options } from "../options/parse.ts";
-import {
-  ProtectedPorts,
-  type WritableFolders,
-  canFlowsWrite,
-  endpointOf,
-  protectServers,
-} from "../runtime/protected-ports.ts";
+import { ProtectedPorts, type WritableFolders, canFlowsWrite, endpointOf, protectServers } from "@flowgate/runtime";
 import type { Store } from "../store/store.ts";
 
 /** The listeners whose port other parts need to know. */

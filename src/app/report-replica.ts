@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Options } from "../options/parse.ts";
-import { reportReplica } from "../runtime/replicas/runs.ts";
+import { reportReplica } from "../replicas/runs.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Server } from "../server/open-server.ts";
 import type { Foundation } from "./foundation.ts";

@@ -11,26 +11,28 @@ import { openRetention } from "../deployments/retention.ts";
 import { publishHealth } from "../health/events.ts";
 import { readEarlierExits } from "../health/earlier-exits.ts";
 import { HealthMonitor } from "../health/monitor.ts";
-import { type Modules, openModules } from "../modules/modules.ts";
-import { completeDeny, listsByName } from "../modules/policy.ts";
+import {
+  type Modules,
+  openModules,
+  completeDeny,
+  listsByName,
+  type ModuleLists,
+  type Disabled,
+  readDisabled,
+  modulesDirName,
+} from "@flowgate/runtime/modules";
 import type { Options } from "../options/parse.ts";
-import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
-import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
-import { type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
-import type { Certificate } from "../runtime/flow-settings.ts";
-import { type Disabled, readDisabled } from "../runtime/disabled.ts";
-import { modulesDirName } from "../runtime/folders.ts";
-import { keepLast } from "../runtime/manifest.ts";
-import type { ModuleLists } from "../runtime/messages.ts";
-import type { RuntimeOptions } from "../runtime/options.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import { createClusterRuntime, followRevisions } from "../replicas/cluster-runtime.ts";
+import { openRuntimeByMode } from "../replicas/runtime-by-mode.ts";
+import type { FlowTraces, Certificate, RuntimeLog, RuntimeOptions, Runtime } from "@flowgate/runtime";
+import { keepLast } from "@flowgate/base/manifest";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Foundation } from "./foundation.ts";
 import { type Live, flowLogLevel } from "./events.ts";
 import { readDiskSpace } from "../telemetry/own-usage.ts";
-import type { FlowSpanExporter } from "../telemetry/span-record.ts";
-import { readTraceparent, traceIds } from "../telemetry/trace.ts";
+import { type FlowSpanExporter, toSpanRecord } from "../telemetry/span-record.ts";
+import { readTraceparent, traceIds } from "@flowgate/base/spans";
 
 /** What runs the flows of revisions, and records what becomes of them. */
 export type Runtimes = {
@@ -221,7 +223,7 @@ function findHidden({ dataDir, tls, runtime }: Options): string[] {
  * Writes the log of the runtime and the flows to the log of the service, and that of the flows to their events. `source` marks the
  * lines as untrusted.
  */
-function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeOptions["log"] {
+function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeLog {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
   return (entry, source) => {
     const { level, message, traceparent, ...fields } = entry;

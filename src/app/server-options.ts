@@ -5,7 +5,7 @@ import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
 import { flowMethods, preparedMethods } from "../deployments/preparation/prepare-deployment.ts";
 import type { Options } from "../options/parse.ts";
-import type { RuntimeState } from "../runtime/runtime.ts";
+import type { RuntimeState } from "@flowgate/runtime";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type {
   ApiOptions,

@@ -1,4 +1,4 @@
-import { dirname, extname } from "node:path";
+import { extname } from "node:path";
 
 /** The modules that are started in a thread or process of their own. */
 export const programs = [
@@ -6,13 +6,9 @@ export const programs = [
   "deployments/analysis/thread",
   "deployments/preparation/thread",
   "events/redaction/thread",
-  "runtime/child/main",
   "store/sqlite/journal-thread",
   "store/sqlite/write-thread",
 ] as const;
-
-/** The folder of the program's files: `src`, or `dist/src` of the build. */
-export const programFolder = dirname(import.meta.dirname);
 
 /**
  * The file of a module: a .ts file of the sources, or a .js file of the build, which bundles this module into a file of the same

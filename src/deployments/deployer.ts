@@ -1,12 +1,13 @@
 import type { Logger } from "pino";
 import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import type { DeploymentType } from "@flowgate/flows";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import type { AuditStore } from "../store/audit-store.ts";
 import { RepeatedRequest, type FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionEntry, RevisionSummary } from "../store/revision.ts";
 import type { DeploymentMetricOutcome, Observer } from "../telemetry/observer.ts";
-import { inSpan, traceIds } from "../telemetry/trace.ts";
+import { inSpan } from "../telemetry/trace.ts";
+import { traceIds } from "@flowgate/base/spans";
 import { commitChange } from "./commit.ts";
 import { type Change, type CommitOptions, type Committed, type DeploymentCall, fingerprint } from "./deployment.ts";
 import { conflict, idempotencyKeyReused } from "./errors.ts";

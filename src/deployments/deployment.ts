@@ -5,7 +5,7 @@ import type { NodeChanges } from "./analysis/node-changes.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { CredentialSets, DeploymentType, SubmittedCredentials, FlowsDocument } from "@flowgate/flows";
 import type { ChangedContainer } from "@flowgate/flows/compare";
-import type { WantedModule } from "../modules/set.ts";
+import type { WantedModule } from "@flowgate/runtime/modules";
 import type { Approval, FlowStore, RevisionDraft } from "../store/flow-store.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";

@@ -1,8 +1,7 @@
 import { type Event, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import type { EventHub } from "../events/hub.ts";
-import { cutText } from "../runtime/node-events.ts";
-import type { RevisionResult, Runtime } from "../runtime/runtime.ts";
+import { cutText, type RevisionResult, type Runtime } from "@flowgate/runtime";
 import type { ErrorLimit, Revision } from "../store/revision.ts";
 
 type ErrorWatchOptions = {

@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
 import { createListeners } from "@flowgate/base/listeners";
-import { isModuleFailure } from "../modules/errors.ts";
-import type { Modules } from "../modules/modules.ts";
+import { isModuleFailure, type Modules } from "@flowgate/runtime/modules";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { ModuleStore } from "../store/module-store.ts";
 

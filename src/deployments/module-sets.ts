@@ -1,10 +1,13 @@
 import type { Logger } from "pino";
 import { type FlowsDocument, needsModule } from "@flowgate/flows";
-import type { InstalledModule } from "../modules/catalog.ts";
-import { isModuleFailure } from "../modules/errors.ts";
-import type { Modules } from "../modules/modules.ts";
-import type { ComparedModule, WantedModule } from "../modules/set.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import {
+  type InstalledModule,
+  isModuleFailure,
+  type Modules,
+  type ComparedModule,
+  type WantedModule,
+} from "@flowgate/runtime/modules";
+import type { Runtime } from "@flowgate/runtime";
 import type { AuditRecord, AuditStore, Origin } from "../store/audit-store.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { ModuleStore, RevisionModule } from "../store/module-store.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { type HealthMonitor, toOutcome } from "../health/monitor.ts";
-import { isRunnerState } from "../runtime/replicas/runs.ts";
-import { type DeploymentResult, type Runtime, stopped } from "../runtime/runtime.ts";
+import { isRunnerState } from "../replicas/runs.ts";
+import { type DeploymentResult, type Runtime, stopped } from "@flowgate/runtime";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";

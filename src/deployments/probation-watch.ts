@@ -1,5 +1,5 @@
-import { combineRuns } from "../runtime/replicas/runs.ts";
-import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
+import { combineRuns } from "../replicas/runs.ts";
+import type { DeploymentResult, RevisionResult, Runtime } from "@flowgate/runtime";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";

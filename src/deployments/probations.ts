@@ -4,9 +4,16 @@ import type { DeploymentType } from "@flowgate/flows";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { toOutcome } from "../health/monitor.ts";
 import type { EventHub } from "../events/hub.ts";
-import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment-queue.ts";
-import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
-import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage, stopped } from "../runtime/runtime.ts";
+import {
+  deploymentWaitMs,
+  restartsAllNodes,
+  type DeploymentResult,
+  type Runtime,
+  type WaitOptions,
+  outcomeMessage,
+  stopped,
+} from "@flowgate/runtime";
+import { handsOverAfter, ofSelf } from "../replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Event, EventKind, type EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import type { NodeRef } from "../runtime/node-events.ts";
+import type { NodeRef } from "@flowgate/runtime";
 
 /** The kind of an event, as the name of its field in the message. */
 export type EventCase = Exclude<Event["kind"]["case"], undefined>;

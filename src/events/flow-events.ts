@@ -1,7 +1,7 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
-import type { LogEntry } from "../runtime/messages.ts";
 import {
+  type LogEntry,
   type DroppedEvents,
   type EditorMessage,
   type NodeDebug,
@@ -10,8 +10,8 @@ import {
   type NodeRef,
   type NodeStatus,
   isNodeError,
-  maxCount,
-} from "../runtime/node-events.ts";
+  maxEventCount,
+} from "@flowgate/runtime";
 import { BoundedMap } from "./bounded-map.ts";
 import { type EventCase, type EventInit, charsOfNode, nodeFields } from "./events.ts";
 import { FlowBudget, type Rates } from "./flow-budget.ts";
@@ -134,7 +134,7 @@ export class FlowEvents implements Disposable {
   /** Counts events that were dropped, here or before. */
   drop(kind: EventCase, count = 1): void {
     if (count > 0) {
-      this.#dropped.set(kind, Math.min(maxCount, (this.#dropped.get(kind) ?? 0) + count));
+      this.#dropped.set(kind, Math.min(maxEventCount, (this.#dropped.get(kind) ?? 0) + count));
       this.#report ??= setTimeout(() => this.#publishDropped(), reportMs).unref();
     }
   }
@@ -244,7 +244,7 @@ export class FlowEvents implements Disposable {
   #publishDropped(): void {
     clearTimeout(this.#report);
     this.#report = undefined;
-    const count = this.#dropped.values().reduce((sum, each) => Math.min(maxCount, sum + each), 0);
+    const count = this.#dropped.values().reduce((sum, each) => Math.min(maxEventCount, sum + each), 0);
     if (count > 0) {
       const kinds = Object.fromEntries(this.#dropped);
       this.#dropped = new Map();

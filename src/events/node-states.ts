@@ -1,5 +1,5 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { type NodeCounts, type NodeRef, cutText } from "../runtime/node-events.ts";
+import { type NodeCounts, type NodeRef, cutText } from "@flowgate/runtime";
 import { BoundedMap } from "./bounded-map.ts";
 import { charsOfNode } from "./events.ts";
 

@@ -1,7 +1,7 @@
 import { RuntimeStateReason } from "../../gen/flowgate/v1/health_pb.ts";
 import { RuntimeState } from "../../gen/flowgate/v1/settings_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
-import { type Runtime, outcomeMessage } from "../runtime/runtime.ts";
+import { type Runtime, outcomeMessage } from "@flowgate/runtime";
 import { type EventInit, nodeFields } from "./events.ts";
 import type { EventHub } from "./hub.ts";
 

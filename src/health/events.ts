@@ -1,7 +1,7 @@
 import { toHealth } from "./message.ts";
 import type { HealthMonitor } from "./monitor.ts";
-import { isRunnerState } from "../runtime/replicas/runs.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import { isRunnerState } from "../replicas/runs.ts";
+import type { Runtime } from "@flowgate/runtime";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { EventInit } from "../events/events.ts";
 import type { EventHub } from "../events/hub.ts";

@@ -1,7 +1,5 @@
 import { isRecentError } from "../events/node-states.ts";
-import { type NodeRef, cutText } from "../runtime/node-events.ts";
-import type { Fault } from "../runtime/fault.ts";
-import type { DeploymentResult, RuntimeState } from "../runtime/runtime.ts";
+import { type NodeRef, cutText, type Fault, type DeploymentResult, type RuntimeState } from "@flowgate/runtime";
 import type { LostReplica } from "../store/cluster.ts";
 import type { DiskSpace } from "../telemetry/own-usage.ts";
 import { type Condition, type ExitReason, type Health, type HealthState, conditionKinds } from "../store/health.ts";

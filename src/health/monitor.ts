@@ -2,16 +2,16 @@ import { nodeFields } from "../events/events.ts";
 import { type NodeState, type NodeStates, hasErred } from "../events/node-states.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { describeFault } from "../runtime/fault.ts";
-import { resultOf, runnersOf } from "../runtime/replicas/runs.ts";
 import {
+  describeFault,
   type DeploymentResult,
   type RevisionResult,
   type Runtime,
   type RuntimeState,
   isRunning,
   outcomeMessage,
-} from "../runtime/runtime.ts";
+} from "@flowgate/runtime";
+import { resultOf, runnersOf } from "../replicas/runs.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Condition, Health } from "../store/health.ts";

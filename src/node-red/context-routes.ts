@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requires } from "./access.ts";
 import { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { type EditorContextArgument, readEditorContext } from "../runtime/editor-procedures.ts";
+import { type EditorContextArgument, readEditorContext } from "@flowgate/runtime";
 import { callRunner, type Runner } from "../services/runner.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { ServiceCalls } from "./service-calls.ts";

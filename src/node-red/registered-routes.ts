@@ -14,9 +14,7 @@ import { originOf } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { OpenCalls } from "../auth/open-calls.ts";
-import { callerHeaders } from "../runtime/node-permissions.ts";
-import type { Redact } from "../runtime/redaction.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import { callerHeaders, type Redact, type Runtime } from "@flowgate/runtime";
 import { assertRunner, type Runner } from "../services/runner.ts";
 
 export type RegisteredRoutesOptions = {

@@ -4,8 +4,7 @@ import { NodeRedError } from "./errors.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { allows } from "../auth/permissions.ts";
 import { isFields } from "@flowgate/base/fields";
-import type { Procedure } from "../runtime/calls.ts";
-import { readDiagnostics, readNodeCredentials } from "../runtime/editor-procedures.ts";
+import { type Procedure, readDiagnostics, readNodeCredentials } from "@flowgate/runtime";
 import { callRunner, type Runner } from "../services/runner.ts";
 import type { ServiceCalls } from "./service-calls.ts";
 

@@ -3,8 +3,7 @@ import { callerOf, requires, type RouteAccess } from "./access.ts";
 import { toolPermissions } from "../auth/audiences.ts";
 import { type Fields, isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { readEditorSettings } from "../runtime/editor-procedures.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import { readEditorSettings, type Runtime } from "@flowgate/runtime";
 import type { DocumentStore } from "../store/document-store.ts";
 
 export type SettingsRoutesOptions = {

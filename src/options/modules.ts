@@ -1,7 +1,6 @@
 import { isAbsolute } from "node:path";
 import * as z from "zod";
-import { isModuleRule } from "../modules/policy.ts";
-import { isModuleName } from "../runtime/folders.ts";
+import { isModuleName, isModuleRule, moduleDefaults } from "@flowgate/runtime/modules";
 import { isPlainUrl, listOf, milliseconds, text, wholeNumber } from "./values.ts";
 
 const rules = listOf(
@@ -29,12 +28,12 @@ export const modules = z
         "Configuration file of npm with registries, tokens, proxies and certificates. Flows must not be able to write it. No other configuration of npm is read.",
       ),
     allow: rules
-      .default(["*"])
+      .default([...moduleDefaults.allow])
       .describe(
         "Modules that may be installed and loaded: names, in which `*` stands for any characters, each with or without a range of versions, such as `node-red-contrib-*` or `@scope/name@^1.2`. All others may not.",
       ),
     deny: rules
-      .default([])
+      .default([...moduleDefaults.deny])
       .describe(
         "Modules that may not be installed and loaded, in the same form. If both lists name a module, the more specific entry decides, as in Node-RED's `externalModules.palette`.",
       ),
@@ -42,13 +41,13 @@ export const modules = z
       z.string("must be the name of a package").refine((name) => isModuleName(name), "must be the name of a package"),
       "names",
     )
-      .default([])
+      .default([...moduleDefaults.scripts])
       .describe(
         "Packages whose install scripts are run, as the user of the service and outside of the sandbox, if they are in the registry by this name. Those of all others, and of uploaded packages, are not.",
       ),
-    timeoutMs: milliseconds.default(300_000).describe("How long an installation may take."),
+    timeoutMs: milliseconds.default(moduleDefaults.timeoutMs).describe("How long an installation may take."),
     sizeMb: wholeNumber(1, 1_048_576)
-      .default(1_024)
+      .default(moduleDefaults.sizeMb)
       .describe("How much the modules may take on the disk, in MiB, with what an installation downloads."),
   })
   .prefault({});

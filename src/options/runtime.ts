@@ -1,6 +1,5 @@
 import * as z from "zod";
-import { parseNetworkRule } from "../runtime/network-policy.ts";
-import { runtimeDefaults } from "../runtime/options.ts";
+import { parseNetworkRule, runtimeDefaults } from "@flowgate/runtime";
 import { contextStorage } from "./context-storage.ts";
 import { flowHttp } from "./flow-http.ts";
 import { globalContext, nodeSettings } from "./node-settings.ts";

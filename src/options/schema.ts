@@ -3,7 +3,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type * as z from "zod";
 import type { Roles } from "../auth/permissions.ts";
 import { isLoopback } from "@flowgate/base/addresses";
-import { isWithin } from "../runtime/folders.ts";
+import { isWithin } from "@flowgate/base/directories";
 import { adminAuth, identity } from "./access.ts";
 import { keys } from "./keys.ts";
 import { permissionsWith } from "./permissions.ts";

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { isConfidentialUrl } from "@flowgate/base/addresses";
 import { hasCode } from "@flowgate/base/error-code";
 import { parsePasswordHash } from "@flowgate/base/password-hash";
-import { hasWildcard } from "../runtime/sandbox.ts";
+import { hasWildcard } from "@flowgate/runtime";
 
 // Schemas shared by several options.
 

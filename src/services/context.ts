@@ -6,15 +6,15 @@ import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { quoteInput } from "@flowgate/flows";
-import type { Procedure } from "../runtime/calls.ts";
 import {
+  type Procedure,
   type ContextScope,
   deleteContext,
   getContext,
   listContext,
   type NoContext,
   setContext,
-} from "../runtime/context-procedures.ts";
+} from "@flowgate/runtime";
 import { callRunner, type Runner } from "./runner.ts";
 
 type ContextOptions = Runner & {

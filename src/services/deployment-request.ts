@@ -23,7 +23,7 @@ import type {
   PreparedDeployment,
   PreparedOutcome,
 } from "../deployments/preparation/prepare-deployment.ts";
-import { parseWanted } from "../modules/set.ts";
+import { parseWanted } from "@flowgate/runtime/modules";
 import { traceKey } from "../telemetry/trace.ts";
 import { assertSingleKey, decodeHeaderText, readConditions } from "./rest.ts";
 

@@ -1,6 +1,5 @@
 import type { KnownModule } from "@flowgate/flows";
-import type { Modules } from "../modules/modules.ts";
-import type { WantedModule } from "../modules/set.ts";
+import type { Modules, WantedModule } from "@flowgate/runtime/modules";
 
 /** The modules that are installed, and those that a deployment would install. Throws `module_refused`. */
 export async function findKnownModules(

@@ -12,11 +12,14 @@ import { type ModuleSets, moduleInstalled } from "../deployments/module-sets.ts"
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type FlowNode, type FlowsDocument, containerIdOf, findMissingTypes } from "@flowgate/flows";
-import type { InstalledModule, InstalledSet } from "../modules/catalog.ts";
-import { isSetName } from "../modules/disable.ts";
-import type { Modules } from "../modules/modules.ts";
-import type { InstallRequest } from "../modules/source.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import {
+  type InstalledModule,
+  type InstalledSet,
+  isSetName,
+  type Modules,
+  type InstallRequest,
+} from "@flowgate/runtime/modules";
+import type { Runtime } from "@flowgate/runtime";
 import type { AuditKind } from "../store/audit-store.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";

@@ -9,7 +9,7 @@ import type {
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type NodeState, isFailing } from "../events/node-states.ts";
-import { maxCount } from "../runtime/node-events.ts";
+import { maxEventCount } from "@flowgate/runtime";
 import { readPageSize } from "./lists.ts";
 
 /** A page of the nodes, and on the first one their flows. Throws `invalid_argument`. */
@@ -90,8 +90,8 @@ function sumUp(states: readonly NodeState[]): MessageInitShape<typeof FlowStateS
         flowLabel: nodes[0]?.node.flowLabel ?? "",
         nodes: nodes.length,
         failingNodes: nodes.filter((state) => isFailing(state)).length,
-        errors: Math.min(maxCount, sum(nodes, "errors")),
-        warnings: Math.min(maxCount, sum(nodes, "warnings")),
+        errors: Math.min(maxEventCount, sum(nodes, "errors")),
+        warnings: Math.min(maxEventCount, sum(nodes, "warnings")),
         messages: sum(nodes, "messages"),
         ...(failed !== undefined && toLastError(failed)),
         ...(lastMessageMs !== undefined && { lastMessageTime: timestampFromMs(lastMessageMs) }),

@@ -24,7 +24,7 @@ import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type FlowsDocument, isLong } from "@flowgate/flows";
 import { toNodes } from "../deployments/messages/flow-nodes.ts";
-import { outcomeMessage } from "../runtime/runtime.ts";
+import { outcomeMessage } from "@flowgate/runtime";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { responseFormatOf } from "./rest.ts";

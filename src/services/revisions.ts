@@ -26,7 +26,7 @@ import type { Analysis } from "../deployments/analysis/analysis.ts";
 import type { DiffCall } from "../deployments/analysis/messages.ts";
 import { type DeploymentType, parseDocument, type Violation, invalidFlows } from "@flowgate/flows";
 import { parseDeploymentType } from "../deployments/messages/deployment-type.ts";
-import type { Modules } from "../modules/modules.ts";
+import type { Modules } from "@flowgate/runtime/modules";
 import type { AuditRecord } from "../store/audit-store.ts";
 import type { FlowStore, RevisionFilter } from "../store/flow-store.ts";
 import type { ModuleStore } from "../store/module-store.ts";

@@ -1,7 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { flowsStopped, noRuntime, type Procedure } from "../runtime/calls.ts";
-import { runnersOf } from "../runtime/replicas/runs.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import { flowsStopped, noRuntime, type Procedure, type Runtime } from "@flowgate/runtime";
+import { runnersOf } from "../replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";

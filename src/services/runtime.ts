@@ -11,15 +11,13 @@ import { type FlowNode, containerIdOf, nameOf, quoteInput } from "@flowgate/flow
 import { toHealth } from "../health/message.ts";
 import type { HealthMonitor } from "../health/monitor.ts";
 import type { NodeStates } from "../events/node-states.ts";
-import type { FlowStats } from "../runtime/flow-stats.ts";
-import { injectNode } from "../runtime/inject-procedure.ts";
-import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";
-import { type Runtime, type RuntimeState } from "../runtime/runtime.ts";
+import { type FlowStats, injectNode, type Runtime, type RuntimeState } from "@flowgate/runtime";
+import { isRunnerState, namesOfRunning } from "../replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { DiskSpace, OwnUsage } from "../telemetry/own-usage.ts";
-import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
+import type { ProcessMeasurement } from "@flowgate/base/process-meter";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
 import { listNodeStatuses } from "./node-statuses.ts";

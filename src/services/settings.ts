@@ -19,8 +19,7 @@ import { type Principal, principalKey } from "../auth/caller.ts";
 import type { Roles } from "../auth/permissions.ts";
 import { enumValue } from "@flowgate/base/enums";
 import { outcomes } from "../deployments/revision-message.ts";
-import type { Boundary } from "../runtime/options.ts";
-import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";
+import type { Boundary, Runtime, RuntimeState, RuntimeStatus } from "@flowgate/runtime";
 import type { Cluster, Replica } from "../store/cluster.ts";
 
 /** The API versions that the .proto file declares. */

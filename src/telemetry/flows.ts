@@ -1,6 +1,7 @@
 import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
-import type { Labels, NodeReading, Sample, TabReading } from "./series.ts";
+import type { Labels, Sample } from "@flowgate/base/series";
+import type { NodeReading, TabReading } from "@flowgate/runtime";
 
 /** What the flows have done, read at each scrape. Ids and labels are those of flows. */
 export interface FlowReading {

@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { type ProcessMeasurement, ProcessMeter } from "./process-meter.ts";
+import { type ProcessMeasurement, ProcessMeter } from "@flowgate/base/process-meter";
 
 export type DiskSpace = { readonly freeBytes: number; readonly totalBytes: number };
 

@@ -1,5 +1,5 @@
 import type { Metric, Registry } from "prom-client";
-import type { Sample } from "./series.ts";
+import type { Sample } from "@flowgate/base/series";
 
 type Samples = {
   readonly name: string;

@@ -3,7 +3,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Registry } from "prom-client";
 import type { Observer, CallOutcome, Protocol } from "./observer.ts";
 import { registerSamples } from "./register-samples.ts";
-import { Series } from "./series.ts";
+import { Series } from "@flowgate/base/series";
 
 const name = "flowgate_request_duration_seconds";
 

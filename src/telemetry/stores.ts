@@ -1,7 +1,7 @@
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
-import { Series } from "./series.ts";
+import { Series } from "@flowgate/base/series";
 
 export interface StoreMetrics {
   /** Returns the operation, measured under this name, such as `flows.commit`. */

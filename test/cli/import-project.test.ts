@@ -7,9 +7,9 @@ import { parse } from "yaml";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { type Service, startService, withoutRuntime } from "../e2e/service.ts";
 import { startToolService } from "../e2e/tools.ts";
-import { pack } from "../modules/npm-registry.ts";
-import { nodesOf, templatesOf } from "../modules/write-modules.ts";
-import { writeFiles } from "../runtime/planted-code.ts";
+import { pack } from "../../packages/runtime/test/modules/npm-registry.ts";
+import { nodesOf, templatesOf } from "../../packages/runtime/test/modules/write-modules.ts";
+import { writeFiles } from "../../packages/runtime/test/planted-code.ts";
 import { runCommand } from "./run-command.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));

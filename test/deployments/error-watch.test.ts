@@ -4,8 +4,8 @@ import { createListeners } from "@flowgate/base/listeners";
 import { ErrorWatch } from "../../src/deployments/error-watch.ts";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { EventHub } from "../../src/events/hub.ts";
-import { type RevisionResult, running } from "../../src/runtime/runtime.ts";
-import { revision } from "../runtime/builders.ts";
+import { type RevisionResult, running } from "@flowgate/runtime";
+import { revision } from "../store/revision.ts";
 
 type Init = {
   readonly affected?: Promise<AffectedNodes>;

@@ -6,12 +6,12 @@ import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { HealthMonitor } from "../../src/health/monitor.ts";
 import { NodeStates } from "../../src/events/node-states.ts";
-import type { DeploymentResult, RevisionResult, RuntimeStatus } from "../../src/runtime/runtime.ts";
+import type { DeploymentResult, RevisionResult, RuntimeStatus } from "@flowgate/runtime";
 import type { Cluster } from "../../src/store/cluster.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
-import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";
-import { run, status } from "../runtime/replicas/statuses.ts";
+import { createMemoryCluster } from "../replicas/memory-cluster.ts";
+import { run, status } from "../replicas/statuses.ts";
 import { createFolder, draft } from "../store/builders.ts";
 
 const running: DeploymentResult = { outcome: "running", missingTypes: [] };

@@ -2,10 +2,10 @@ import { expect, test, vi } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
 import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import { revision } from "../runtime/builders.ts";
-import { createDesiredState } from "../runtime/desired-state.ts";
-import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";
-import { run, status } from "../runtime/replicas/statuses.ts";
+import { revision } from "../store/revision.ts";
+import { createDesiredState } from "../../packages/runtime/test/desired-state.ts";
+import { createMemoryCluster } from "../replicas/memory-cluster.ts";
+import { run, status } from "../replicas/statuses.ts";
 
 const longMs = 600_000;
 

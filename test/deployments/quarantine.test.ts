@@ -3,10 +3,9 @@ import { expect, test } from "vitest";
 import { createListeners } from "@flowgate/base/listeners";
 import type { Change } from "../../src/deployments/deployment.ts";
 import { Quarantine } from "../../src/deployments/quarantine.ts";
-import type { Fault } from "../../src/runtime/fault.ts";
-import type { RuntimeStateReason } from "../../src/runtime/runtime.ts";
+import type { Fault, RuntimeStateReason } from "@flowgate/runtime";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import { revision } from "../runtime/builders.ts";
+import { revision } from "../store/revision.ts";
 
 const flows = [
   { id: "T", type: "tab" },

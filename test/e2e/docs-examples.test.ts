@@ -5,8 +5,8 @@ import type { OperationObject } from "../../packages/gateway/src/openapi/documen
 import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
-import { type NpmRegistry, openNpmRegistry } from "../modules/npm-registry.ts";
-import { nodesOf, templatesOf, writeModules } from "../modules/write-modules.ts";
+import { type NpmRegistry, openNpmRegistry } from "../../packages/runtime/test/modules/npm-registry.ts";
+import { nodesOf, templatesOf, writeModules } from "../../packages/runtime/test/modules/write-modules.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
 import { login, type TokenParameters, tokenParameters, user } from "./users.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, tab, reporter } from "./flow-builders.ts";
 import { v2 } from "./rest.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../postgres/postgres.ts";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";

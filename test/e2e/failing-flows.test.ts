@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, reporter, tab } from "./flow-builders.ts";
 import { json, v2 } from "./rest.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { messageFd } from "../../src/runtime/messages.ts";
+import { messageFd } from "../../packages/runtime/src/messages.ts";
 import { deploy } from "./deploy.ts";
 import { debugNode, endpoint, functionNode, type Node } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";

@@ -1,7 +1,7 @@
 import { readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { escape } from "../runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint, functionNode, tab } from "./flow-builders.ts";
 import { isMissing } from "./program.ts";

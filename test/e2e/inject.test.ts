@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { createDatabase } from "../postgres/postgres.ts";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";

@@ -7,9 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../cli/run-command.ts";
-import { type NpmRegistry, openNpmRegistry, pack, packFiles } from "../modules/npm-registry.ts";
-import { nodesOf, templatesOf, writeModules } from "../modules/write-modules.ts";
-import { writeFiles } from "../runtime/planted-code.ts";
+import {
+  type NpmRegistry,
+  openNpmRegistry,
+  pack,
+  packFiles,
+} from "../../packages/runtime/test/modules/npm-registry.ts";
+import { nodesOf, templatesOf, writeModules } from "../../packages/runtime/test/modules/write-modules.ts";
+import { writeFiles } from "../../packages/runtime/test/planted-code.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply } from "./rest.ts";

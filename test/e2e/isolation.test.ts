@@ -3,7 +3,7 @@ import { chmod, chown, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { mainPath } from "../cli/run-cli.ts";
-import { escape } from "../runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
 import { isMissing } from "./program.ts";

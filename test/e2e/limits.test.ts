@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { form, json, v2 } from "./rest.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { escape } from "../runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
 import { tryDeploy } from "./deploy.ts";
 import { freePort } from "../free-port.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
 import { runCommand } from "../cli/run-command.ts";
-import { writeModules } from "../modules/write-modules.ts";
+import { writeModules } from "../../packages/runtime/test/modules/write-modules.ts";
 import { deploy } from "./deploy.ts";
 import { tab } from "./flow-builders.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";

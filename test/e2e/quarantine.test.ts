@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService, type NodeSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
-import { block } from "../runtime/flow-builders.ts";
+import { block } from "../../packages/runtime/test/flow-builders.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { counting, endpoint, functionNode, type Node, startsEndpoint, tab } from "./flow-builders.ts";
 import { call, rpcProtocols } from "./rpc.ts";

@@ -3,7 +3,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Event, EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowEvents, type FlowEventsOptions } from "../../src/events/flow-events.ts";
 import { EventHub } from "../../src/events/hub.ts";
-import type { NodeEvent } from "../../src/runtime/node-events.ts";
+import type { NodeEvent } from "@flowgate/runtime";
 
 function start(options: Partial<FlowEventsOptions> = {}) {
   const hub = new EventHub({ runtime: "", lastSeq: 0 });

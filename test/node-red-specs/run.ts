@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startToolService } from "../e2e/tools.ts";
-import { writeFiles } from "../runtime/planted-code.ts";
+import { writeFiles } from "../../packages/runtime/test/planted-code.ts";
 import { formatReport, judge } from "./report.ts";
 import { credentialsModule } from "./server-state.ts";
 import type { SpecResult } from "./specs.ts";

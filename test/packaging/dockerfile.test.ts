@@ -10,7 +10,7 @@ import { endpoint } from "../e2e/flow-builders.ts";
 import { bearer } from "../e2e/rest.ts";
 import { startService } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
-import { escape } from "../runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 import { type Build, buildPackages } from "./build.ts";
 import { findProblems, last, parseDockerfile } from "./dockerfile-check.ts";
 import { buildImage, isolated, readContext } from "./image.ts";

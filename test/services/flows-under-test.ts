@@ -18,7 +18,7 @@ import { NodeStates } from "../../src/events/node-states.ts";
 import type { Preparation } from "../../src/deployments/preparation/preparation.ts";
 import { editFlow, findCreated } from "../../src/deployments/preparation/edit-flow.ts";
 import { prepareDeployment, readFlowRequest } from "../../src/deployments/preparation/prepare-deployment.ts";
-import type { Runtime } from "../../src/runtime/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import { formatError } from "../../src/server/http/error-response.ts";
 import { toFailure } from "../../src/server/pipeline/errors.ts";
 import { flowsService } from "../../src/services/flows.ts";
@@ -26,7 +26,7 @@ import { revisionsService } from "../../src/services/revisions.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
-import { noModules } from "../modules/no-modules.ts";
+import { noModules } from "./no-modules.ts";
 import { createFolder } from "../store/builders.ts";
 
 /** A runtime that starts flows by an `apply` to be added. */

@@ -5,13 +5,13 @@ import { PlanFlowsRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgat
 import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { peerKey } from "../../src/auth/caller.ts";
 import type { Analysis } from "../../src/deployments/analysis/analysis.ts";
-import type { Runtime } from "../../src/runtime/runtime.ts";
+import type { Runtime } from "@flowgate/runtime";
 import { planFlows } from "../../src/services/flows.ts";
 import { findRevision } from "../../src/services/responses.ts";
 import { diffRevision, restoreChange } from "../../src/services/revisions.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
-import { noModules } from "../modules/no-modules.ts";
+import { noModules } from "./no-modules.ts";
 import { openFlows } from "./flows-under-test.ts";
 
 type Call = (rev: string, context: HandlerContext, store: FlowStore, analysis: Analysis) => Promise<unknown>;

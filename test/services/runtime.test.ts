@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
-import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
+import type { RuntimeStatus } from "@flowgate/runtime";
 import { controlMethods } from "../../src/services/runtime.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { createFolder } from "../store/builders.ts";

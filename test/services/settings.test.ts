@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { RuntimeState, SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { type Principal, principalKey } from "../../src/auth/caller.ts";
 import { builtInRoles, type Roles } from "../../src/auth/permissions.ts";
-import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
+import type { RuntimeStatus } from "@flowgate/runtime";
 import { settingsService } from "../../src/services/settings.ts";
 
 test("the settings are those of the runtime and the caller at each call", async () => {

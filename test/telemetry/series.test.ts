@@ -1,7 +1,7 @@
 import { Histogram, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { registerSamples } from "../../src/telemetry/register-samples.ts";
-import { Series, buckets } from "../../src/telemetry/series.ts";
+import { Series, buckets } from "@flowgate/base/series";
 
 test("has the same output as prom-client's histogram for the same observations", async () => {
   const observations = [0, 0.0005, 0.001, 0.0011, 0.3, 0.5, 10, 10.1, 3600];

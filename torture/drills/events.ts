@@ -8,7 +8,7 @@ import { bearer } from "../../test/e2e/rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "../../test/e2e/service.ts";
 import { login, user } from "../../test/e2e/users.ts";
 import { watchProtocols } from "../../test/e2e/watch-events.ts";
-import { escape } from "../../test/runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";

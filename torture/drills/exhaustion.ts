@@ -11,7 +11,7 @@ import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
 import { correct, overSocket, overTcp, type Way } from "../operator.ts";
-import { escape } from "../../test/runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 
 export const exhaustion: Drill = {
   name: "exhaustion",

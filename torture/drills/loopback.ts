@@ -5,7 +5,7 @@ import { deploy, tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, functionNode, tab } from "../../test/e2e/flow-builders.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "../../test/e2e/rpc.ts";
 import { eventually, type Service, startService } from "../../test/e2e/service.ts";
-import { escape } from "../../test/runtime/flow-builders.ts";
+import { escape } from "../../packages/runtime/test/flow-builders.ts";
 import type { Context } from "../context.ts";
 import type { Drill } from "../drill.ts";
 import { hostileFlows } from "../hostile-flows.ts";

@@ -1,5 +1,5 @@
 import { type Dirent, mkdirSync, readdirSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { hasCode } from "./error-code.ts";
 
 /**
@@ -45,4 +45,9 @@ export function* walkDirectory(directory: string): Generator<Dirent> {
       }
     }
   }
+}
+
+/** Whether a path is the folder or in it, as far as its text says. */
+export function isWithin(folder: string, path: string): boolean {
+  return !/^\.\.(?:\/|$)/.test(relative(folder, path));
 }

@@ -3,8 +3,8 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, type Server, createServer } from "node:net";
 import { expect, test } from "vitest";
 import { addressOf, listen } from "../src/addresses.ts";
-import { revision, runtimeUnderTest } from "../../../test/runtime/builders.ts";
-import { endpoint } from "../../../test/runtime/flow-builders.ts";
+import { revision, runtimeUnderTest } from "../../runtime/test/builders.ts";
+import { endpoint } from "../../runtime/test/flow-builders.ts";
 
 async function take(host: string, port = 0): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(port, host);

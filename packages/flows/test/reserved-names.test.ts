@@ -2,8 +2,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FlowNode } from "../src/configuration.ts";
 import { parseFlows, toSubmittedNodes } from "../src/parse-flows.ts";
-import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "../../../test/runtime/builders.ts";
-import { endpoint, functionNode, installProbe, onTab, probe, tab } from "../../../test/runtime/flow-builders.ts";
+import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "../../runtime/test/builders.ts";
+import { endpoint, functionNode, installProbe, onTab, probe, tab } from "../../runtime/test/flow-builders.ts";
 
 const members = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"];
 

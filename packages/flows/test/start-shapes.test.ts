@@ -3,8 +3,8 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FlowNode } from "../src/configuration.ts";
 import { parseFlows, toSubmittedNodes } from "../src/parse-flows.ts";
-import { type OpenedRuntime, revision, runtimeUnderTest } from "../../../test/runtime/builders.ts";
-import { endpoint, functionNode, installProbe, tab } from "../../../test/runtime/flow-builders.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest } from "../../runtime/test/builders.ts";
+import { endpoint, functionNode, installProbe, tab } from "../../runtime/test/flow-builders.ts";
 import { describe, failure } from "./builders.ts";
 
 const position = { x: 100, y: 100 };

@@ -1,4 +1,4 @@
-import type { ModuleLists } from "../../runtime/messages.ts";
+import type { ModuleLists } from "@flowgate/runtime/modules";
 import type { ImportOutcome, ImportReport } from "./report.ts";
 import type { Module } from "./required-modules.ts";
 import { memberOf, reasonOf, type Setting, toJson } from "./settings-file.ts";
@@ -34,7 +34,7 @@ export async function translateModules(
     return modules;
   }
   // The commands of clients do not load it otherwise.
-  const { isAllowed } = await import("../../modules/policy.ts");
+  const { isAllowed } = await import("@flowgate/runtime/modules");
   const allow = [...new Set(configured.flatMap((lists) => lists.allow))];
   const everything = allow.includes("*");
   const deny = [...new Set(configured.flatMap((lists) => lists.deny))].filter((entry) => entry !== "*" || !everything);

@@ -1,6 +1,5 @@
 import { type FlowNode, findRequiredModules } from "@flowgate/flows";
-import { isNodeRedName } from "../../modules/core-nodes.ts";
-import { formatModule, isModuleName, isVersionRange } from "../../runtime/folders.ts";
+import { isNodeRedName, formatModule, isModuleName, isVersionRange } from "@flowgate/runtime/modules";
 
 /** A module that the flows need besides Node-RED, as in package.json. */
 export type Module = {

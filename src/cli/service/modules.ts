@@ -1,15 +1,27 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
-import { explainReserved } from "../../modules/core-nodes.ts";
-import { explainAbsent, explainFullDisk } from "../../modules/errors.ts";
-import { openFolderRegistry } from "../../modules/folder-registry.ts";
-import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
-import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
-import { isAllowed } from "../../modules/policy.ts";
+import {
+  type Staging,
+  cacheName,
+  changeModules,
+  explainReserved,
+  explainAbsent,
+  explainFullDisk,
+  openFolderRegistry,
+  type PackageSource,
+  installPackages,
+  uninstallPackages,
+  NpmError,
+  type NpmOptions,
+  createNpm,
+  isAllowed,
+  isModuleName,
+  isVersionRange,
+  readModules,
+  modulesDirName,
+} from "@flowgate/runtime/modules";
 import type { Options } from "../../options/parse.ts";
-import { isModuleName, isVersionRange, modulesDirName, readModules } from "../../runtime/folders.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printableLines } from "../printable.ts";

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
 import { type Thread, openThread } from "@flowgate/base/thread";
 import { type CredentialSets, type CredentialSet, changedCredentials, isSameSet } from "@flowgate/flows";
-import { type Redaction, maxSyncChars } from "../../runtime/redaction.ts";
+import { type Redaction, maxSyncChars } from "@flowgate/runtime";
 import type { FlowStore } from "../../store/flow-store.ts";
 import type { Automaton } from "./automaton.ts";
 import { Redactor, compileValues, valuesOf } from "./redactor.ts";

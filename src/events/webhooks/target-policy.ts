@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
-import { mapped, parseNetworkRule } from "../../runtime/network-policy.ts";
+import { parseNetworkRule } from "@flowgate/runtime";
 
 /** What webhooks may connect to, as in `webhooks.network`. */
 export type TargetAccess = {
@@ -109,6 +109,10 @@ special.addSubnet("2001::", 23, "ipv6");
 special.addSubnet("2001:db8::", 32, "ipv6");
 special.addSubnet("2002::", 16, "ipv6");
 special.addSubnet("3fff::", 20, "ipv6");
+
+/** IPv4 addresses that are mapped into IPv6 (RFC 4291, section 2.5.5.2). */
+const mapped = new BlockList();
+mapped.addSubnet("::ffff:0.0.0.0", 96, "ipv6");
 
 const globalUnicast = new BlockList();
 globalUnicast.addSubnet("2000::", 3, "ipv6");

@@ -4,15 +4,21 @@ import { glob, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
 import { type Fields, isFields } from "@flowgate/base/fields";
-import { coreModule, coreSetOf, scanCore } from "../../modules/core-nodes.ts";
-import { isAllowed } from "../../modules/policy.ts";
-import { readSubflows } from "../../modules/subflows.ts";
-import type { Disabled } from "../../runtime/disabled.ts";
-import { isModuleName, isWithin, readModules } from "../../runtime/folders.ts";
-import { readManifest } from "../../runtime/manifest.ts";
-import type { ModuleLists } from "../../runtime/messages.ts";
+import {
+  coreModule,
+  coreSetOf,
+  scanCore,
+  isAllowed,
+  type ModuleLists,
+  readSubflows,
+  type Disabled,
+  isModuleName,
+  readModules,
+} from "@flowgate/runtime/modules";
+import { isWithin } from "@flowgate/base/directories";
+import { readManifest } from "@flowgate/base/manifest";
 import type { CatalogFiles } from "./catalogs.ts";
-import { nothingUnlessScarce, readText } from "../../modules/read-text.ts";
+import { nothingUnlessScarce, readText } from "@flowgate/base/read-text";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */

@@ -1,12 +1,11 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { CachedRead } from "@flowgate/base/cached-read";
-import { isWithin } from "../../runtime/folders.ts";
-import { signModules } from "../../modules/catalog.ts";
-import { coreModule } from "../../modules/core-nodes.ts";
+import { isWithin } from "@flowgate/base/directories";
+import { signModules, coreModule } from "@flowgate/runtime/modules";
 import { readCatalog } from "./catalogs.ts";
 import { type PaletteSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
-import { readText } from "../../modules/read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 import { defaultLanguage } from "./template.ts";
 
 type Kind = PaletteSet["kind"];

@@ -5,7 +5,8 @@ import { isEnvelopedType, rejectCall } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import { peerKey } from "../../auth/caller.ts";
 import { FlowgateError, type Reason } from "@flowgate/flows/errors";
-import { traceIds, traceKey } from "../../telemetry/trace.ts";
+import { traceIds } from "@flowgate/base/spans";
+import { traceKey } from "../../telemetry/trace.ts";
 import { errorResponse } from "../http/error-response.ts";
 import type { RequestContext } from "./request-context.ts";
 

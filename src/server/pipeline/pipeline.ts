@@ -3,7 +3,7 @@ import type { GatewayResponse } from "@flowgate/gateway";
 import { codeOfStatus } from "@flowgate/gateway/server";
 import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
+import { readTraceparent, tracerOf } from "@flowgate/base/spans";
 import { errorResponse } from "../http/error-response.ts";
 import type { ExchangeHandler } from "../http/exchange.ts";
 import { internalMessage } from "./errors.ts";

@@ -5,7 +5,7 @@ import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { codeOfStatus } from "@flowgate/gateway/server";
 import { type Attributes, type Context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { CallOutcome, Protocol } from "../../telemetry/observer.ts";
-import { failSpan, spanTime, tracerOf } from "../../telemetry/trace.ts";
+import { failSpan, spanTime, tracerOf } from "@flowgate/base/spans";
 
 export class RequestRecord {
   readonly startMs = performance.now();

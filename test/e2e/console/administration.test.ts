@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { pack } from "../../modules/npm-registry.ts";
-import { nodesOf, templatesOf } from "../../modules/write-modules.ts";
+import { pack } from "../../../packages/runtime/test/modules/npm-registry.ts";
+import { nodesOf, templatesOf } from "../../../packages/runtime/test/modules/write-modules.ts";
 import { missingBrowser } from "../browser.ts";
 import { deploy, readRuntime } from "../deploy.ts";
 import { functionNode } from "../flow-builders.ts";

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { Redactor, compileValues, valuesOf } from "../../../src/events/redaction/redactor.ts";
-import { credentials } from "../../runtime/builders.ts";
+import { credentials } from "../../../packages/runtime/test/builders.ts";
 
 function redactorOf(...sets: readonly Readonly<Record<string, Readonly<Record<string, string>>>>[]): Redactor {
   return new Redactor([compileValues(valuesOf(sets.map(credentials)))]);

@@ -5,7 +5,8 @@ import { type Secrets, openSecrets } from "../../../src/events/redaction/secrets
 import type { CredentialSets } from "@flowgate/flows";
 import { createListeners } from "@flowgate/base/listeners";
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";
-import { credentials, revision } from "../../runtime/builders.ts";
+import { credentials } from "../../../packages/runtime/test/builders.ts";
+import { revision } from "../../store/revision.ts";
 
 const log = pino({ level: "silent" });
 

@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { CompressedFiles, chooseEncoding } from "../../../src/node-red/editor/compressed-files.ts";
 import { createFolder } from "../../store/builders.ts";
-import { writeFiles } from "../../runtime/planted-code.ts";
+import { writeFiles } from "../../../packages/runtime/test/planted-code.ts";
 
 const content = "text ".repeat(1_000);
 

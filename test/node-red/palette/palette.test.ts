@@ -9,11 +9,10 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readLanguage } from "../../../src/node-red/palette/catalogs.ts";
 import { Palette } from "../../../src/node-red/palette/palette.ts";
-import { findCoreDir } from "../../../src/modules/core-nodes.ts";
+import { findCoreDir, noneDisabled, readDisabled } from "@flowgate/runtime/modules";
 import { parseTemplate } from "../../../src/node-red/palette/template.ts";
-import { noneDisabled, readDisabled } from "../../../src/runtime/disabled.ts";
-import { nodesOf, templatesOf } from "../../modules/write-modules.ts";
-import { writeFiles } from "../../runtime/planted-code.ts";
+import { nodesOf, templatesOf } from "../../../packages/runtime/test/modules/write-modules.ts";
+import { writeFiles } from "../../../packages/runtime/test/planted-code.ts";
 import { createFolder } from "../../store/builders.ts";
 
 const run = promisify(execFile);

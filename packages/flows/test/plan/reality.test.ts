@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Configuration, DeploymentType, FlowNode } from "../../src/configuration.ts";
 import { findRestarts } from "../../src/plan/plan.ts";
 import type { SimulatedNode } from "../../src/plan/running-flows.ts";
-import { type OpenedRuntime, revision, runtimeUnderTest } from "../../../../test/runtime/builders.ts";
-import { installProbe } from "../../../../test/runtime/flow-builders.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest } from "../../../runtime/test/builders.ts";
+import { installProbe } from "../../../runtime/test/flow-builders.ts";
 import { applyEdits, build, edits, sketch } from "../random-flows.ts";
 
 const numRuns = Number(process.env["FLOWGATE_PLAN_RUNS"] ?? 110);

@@ -1,0 +1,32 @@
+// Changing the modules of a runtime
+export {
+  moduleDefaults,
+  openModules,
+  type ModuleProgress,
+  type Modules,
+  type ModulesOptions,
+  type ReplaceOptions,
+} from "./modules.ts";
+export type { InstalledModule, InstalledSet } from "./catalog.ts";
+export { compareModules, parseWanted, type ComparedModule, type WantedModule } from "./set.ts";
+export type { InstallRequest } from "./source.ts";
+export { isModuleFailure } from "./errors.ts";
+
+// What a folder contains
+export { modulesDirName } from "./folder.ts";
+export { formatModule, isModuleName, isVersionRange, readModules, type ModuleSpec } from "./spec.ts";
+export { signModules } from "./catalog.ts";
+export { noneDisabled, readDisabled, type Disabled } from "./disabled.ts";
+export { isSetName } from "./disable.ts";
+export { readSubflows } from "./subflows.ts";
+export { coreModule, coreSetOf, explainReserved, findCoreDir, isNodeRedName, scanCore } from "./core-nodes.ts";
+
+// Which modules may be installed and loaded
+export { completeDeny, isAllowed, isModuleRule, listsByName, type ModuleLists } from "./policy.ts";
+
+// The steps of a change, for a command that makes it while no runtime is open
+export { cacheName, changeModules, type Staging } from "./change.ts";
+export { installPackages, uninstallPackages, type Installation, type PackageSource } from "./install.ts";
+export { NpmError, createNpm, type Npm, type NpmOptions } from "./npm.ts";
+export { openFolderRegistry } from "./folder-registry.ts";
+export { explainAbsent, explainFullDisk } from "./errors.ts";

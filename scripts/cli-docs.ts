@@ -2,9 +2,9 @@
 import { writeFile } from "node:fs/promises";
 import { stripVTControlCharacters } from "node:util";
 import { type Argument, type Command, Help, type Option } from "commander";
-import { commandPath, createCommandLine } from "../src/cli/command-line.ts";
-import { settings } from "../src/cli/service/option-flags.ts";
-import type { Program } from "../src/cli/service/program.ts";
+import { commandPath, createCommandLine } from "@flowgate/cli";
+import { settings } from "../src/cli/option-flags.ts";
+import type { Program } from "../src/cli/program.ts";
 
 export const pageUrl = new URL("../docs/cli.md", import.meta.url);
 

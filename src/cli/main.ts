@@ -9,11 +9,11 @@ if (isService) {
   // keep the memory. Other commands end before their memory matters, and collecting garbage takes a sixth of their time.
   setFlagsFromString("--semi-space-growth-factor=1");
 }
-const { useCompileCache, useUserCompileCache } = await import("./compile-cache.ts");
+const { useCompileCache, useUserCompileCache } = await import("@flowgate/cli/compile-cache");
 if (!isService) {
   useUserCompileCache(process.env);
 }
-const { runCommandLine } = await import("./run.ts");
+const { runCommandLine } = await import("@flowgate/cli");
 
 await runCommandLine({
   version() {

@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import type { Command } from "commander";
-import { createCommandLine } from "../../src/cli/command-line.ts";
+import { createCommandLine } from "@flowgate/cli";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
 import { unusedProgram } from "./unused-program.ts";

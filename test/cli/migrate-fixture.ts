@@ -1,6 +1,6 @@
 // A process that migrates a store, until it is interrupted.
 import { once } from "node:events";
-import { runCommandLine } from "../../src/cli/run.ts";
+import { runCommandLine } from "@flowgate/cli";
 import { unusedProgram } from "./unused-program.ts";
 
 await runCommandLine({

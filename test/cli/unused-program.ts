@@ -1,4 +1,4 @@
-import type { Program } from "../../src/cli/service/program.ts";
+import type { Program } from "../../src/cli/program.ts";
 
 const unused = (): never => {
   throw new Error("this is not expected to be called");

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { formatProblem } from "../../src/cli/flow-files/source.ts";
-import { validateFlows } from "../../src/cli/flow-files/validate.ts";
+import { formatProblem } from "../../packages/cli/src/flow-files/source.ts";
+import { validateFlows } from "../../packages/cli/src/flow-files/validate.ts";
 
 /** Validates nodes, each of them on its own line. */
 const validate = (flows: readonly object[]) => {
@@ -69,7 +69,7 @@ test("loads nothing of the server, the store, the runtime and the gateway but it
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   const file = join(folder.path, "flows.yaml");
   await writeFile(file, "[{id: t, type: tab}]");
-  const module = new URL("../../src/cli/flow-files/validate.ts", import.meta.url);
+  const module = new URL("../../packages/cli/src/flow-files/validate.ts", import.meta.url);
   const script = `
     import { validateFlows } from ${JSON.stringify(module.href)};
     console.log(JSON.stringify(await validateFlows([${JSON.stringify(file)}])));

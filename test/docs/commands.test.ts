@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { createCommandLine } from "../../src/cli/command-line.ts";
-import type { Program } from "../../src/cli/service/program.ts";
+import { createCommandLine } from "@flowgate/cli";
+import type { Program } from "../../src/cli/program.ts";
 import { root } from "../packaging/stage.ts";
 
 const documents = [

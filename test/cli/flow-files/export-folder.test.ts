@@ -3,10 +3,10 @@ import { globSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { checkFlows } from "../../../src/cli/flow-files/check-flows.ts";
-import { exportFile } from "../../../src/cli/flow-files/write-file.ts";
-import { exportFolder } from "../../../src/cli/flow-files/export-folder.ts";
-import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
+import { checkFlows } from "../../../packages/cli/src/flow-files/check-flows.ts";
+import { exportFile } from "../../../packages/cli/src/flow-files/write-file.ts";
+import { exportFolder } from "../../../packages/cli/src/flow-files/export-folder.ts";
+import { readFlowFiles } from "../../../packages/cli/src/flow-files/read-files.ts";
 import type { FlowNode } from "@flowgate/flows";
 import { onLinux } from "../../needs.ts";
 

@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formatInstall } from "../../../src/cli/node-red/required-modules.ts";
-import { type NodeRedImport, readUserFolder } from "../../../src/cli/node-red/user-folder.ts";
+import { formatInstall } from "../../../packages/cli/src/node-red/required-modules.ts";
+import { type NodeRedImport, readUserFolder } from "../../../packages/cli/src/node-red/user-folder.ts";
 import { type OptionsInput, parseOptions } from "../../../src/options/parse.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));

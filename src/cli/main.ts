@@ -1,6 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
-import { findPackageJSON } from "node:module";
 import { setFlagsFromString } from "node:v8";
 
 const isService = startsService(process.argv[2]);
@@ -13,13 +11,10 @@ const { useCompileCache, useUserCompileCache } = await import("@flowgate/cli/com
 if (!isService) {
   useUserCompileCache(process.env);
 }
-const { runCommandLine } = await import("@flowgate/cli");
+const { readVersion, runCommandLine } = await import("@flowgate/cli");
+const { createServiceCommands } = await import("./service-commands.ts");
 
-await runCommandLine({
-  version() {
-    const manifest = readFileSync(findPackageJSON(import.meta.url) ?? "", "utf8");
-    return (JSON.parse(manifest) as { version: string }).version;
-  },
+const service = createServiceCommands({
   async openGateway(options) {
     const { openGateway } = await import("../app/gateway.ts");
     const gateway = await openGateway(options);
@@ -31,6 +26,7 @@ await runCommandLine({
   beforeLoad: useCompileCache,
   exit: (code) => process.exit(code),
 });
+await runCommandLine({ version: readVersion(import.meta.url), service });
 
 /** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
 function startsService(first = "serve"): boolean {

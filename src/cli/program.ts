@@ -3,7 +3,6 @@ import type { migrateStore } from "../store/open-store.ts";
 
 /** What the commands need of the entry point. */
 export interface Program {
-  readonly version: () => string;
   /** Loads the service. Only `serve` calls it, so that the other commands are fast. */
   readonly openGateway: (options: Options) => Promise<RunningGateway>;
   /** Loads the databases. Replaced in the test of interruptions. */

@@ -1,10 +1,44 @@
+import { addHelp, defineCommand, parseDuration, type ServiceCommands, UsageFailure } from "@flowgate/cli";
 import type { Command } from "commander";
-import { UsageFailure, defineCommand, parseDuration } from "@flowgate/cli";
-import type { Program } from "./program.ts";
+import { addLocalActions } from "./local-actions.ts";
 import { addSettings, readFlags, storeSettings } from "./option-flags.ts";
-import { defineModuleCommands } from "../../packages/cli/src/commands/modules.ts";
+import type { Program } from "./program.ts";
 
-export function defineServiceCommands(root: Command, program: Program): void {
+/** The commands that run the service or work with its files. They load what they need when they run. */
+export function createServiceCommands(program: Program): ServiceCommands {
+  return {
+    define(root) {
+      root.description(
+        "Deploys and runs flows: the service, and the client to administer it. Without a command, the service is started.",
+      );
+      addHelp(root, {
+        examples: {
+          flowgate: "start the service on http://127.0.0.1:8080",
+          "flowgate serve --help": "all flags of the service",
+        },
+      });
+      defineServe(root, program);
+      defineStoreCommands(root, program);
+      defineCredentialCommands(root, program);
+      defineHashPassword(root);
+      addLocalActions(root);
+    },
+    async checkConfiguration(configuration) {
+      const { formatOptionPath, OptionsError, parseOptions } = await import("../options/parse.ts");
+      try {
+        parseOptions(configuration);
+        return [];
+      } catch (error) {
+        if (!(error instanceof OptionsError)) {
+          throw error;
+        }
+        return error.problems.map(({ path, message }) => ({ path, message: `${formatOptionPath(path)}: ${message}` }));
+      }
+    },
+  };
+}
+
+function defineServe(root: Command, program: Program): void {
   const command = defineCommand(root, "serve", {
     summary: "start the service (the default)",
     description: "Start the service.",
@@ -21,7 +55,9 @@ export function defineServiceCommands(root: Command, program: Program): void {
     await serve(readFlags(command), program);
   });
   addSettings(command);
+}
 
+function defineStoreCommands(root: Command, program: Program): void {
   const copies = [
     ["backup", "copy the store to a file", "Copy the store to a new file, also while the service runs."],
     ["restore", "restore the store from a copy", "Restore the store from a copy of it. The service must not run."],
@@ -56,10 +92,9 @@ export function defineServiceCommands(root: Command, program: Program): void {
       await run(readFlags(migrate), program);
     });
   addSettings(migrate, ["data-dir"]);
+}
 
-  defineCredentialCommands(root, program);
-  defineModuleCommands(root);
-
+function defineHashPassword(root: Command): void {
   defineCommand(root, "hash-password", {
     summary: "print the hash of a password",
     description: "Prompt for a password, or read one line from stdin, and print its hash for the configuration file.",

@@ -16,8 +16,11 @@ import { dirname, join, relative } from "node:path";
 import { hasCode } from "@flowgate/base/error-code";
 import { type Fields, isFields } from "@flowgate/base/fields";
 import { makeDirectory } from "@flowgate/base/directories";
+import { type ModuleSpec, formatModule, isModuleName, isVersionRange } from "@flowgate/base/module-names";
 import { readManifest, readOwnManifest } from "./manifest.ts";
 import type { LogEntry } from "./messages.ts";
+
+export { type ModuleSpec, isModuleName, isVersionRange };
 
 type Log = (entry: LogEntry, source: "runtime") => void;
 
@@ -42,25 +45,6 @@ export async function removeContent({ dir, log }: { readonly dir: string; readon
 
 /** The name of the folder of added modules in the data directory. Flows can read it, and never write it. */
 export const modulesDirName = "modules";
-
-/** A module in a package.json: an npm package, and an exact version or a range of versions. */
-export type ModuleSpec = { readonly name: string; readonly version: string | undefined };
-
-const namePart = String.raw`[a-z0-9][a-z0-9._~-]*`;
-const namePattern = new RegExp(`^(?:@${namePart}/)?${namePart}$`, "i");
-const rangePattern = /^[~^<>=*\w][\w.+~^<>=* |-]*$/;
-/** npm takes these for files. */
-const filePattern = /\.(?:tgz|tar|tar\.gz)$/i;
-
-/** Whether npm takes it for the name of a package in a registry. */
-export function isModuleName(name: string): boolean {
-  return name.length <= 214 && namePattern.test(name) && !filePattern.test(name);
-}
-
-/** Whether npm takes it for a version, a range or a tag of a package in a registry, and not for a file, a URL or a repository. */
-export function isVersionRange(range: string): boolean {
-  return range.length <= 100 && rangePattern.test(range) && !filePattern.test(range);
-}
 
 /** As `ensureModulesDir`, and makes the folder private to its owner. */
 export function prepareModulesDir(path: string): string {
@@ -195,14 +179,6 @@ export function hasModules(modulesDir: string): boolean {
   } catch (error) {
     return !hasCode(error, "ENOENT", "ENOTDIR");
   }
-}
-
-export function formatModule({ name, version }: ModuleSpec): string {
-  if (version === undefined) {
-    return name;
-  }
-  const spec = `${name}@${version}`;
-  return /^[\w@%+=:,./-]+$/.test(spec) ? spec : `'${spec}'`;
 }
 
 /** Why the modules must not be loaded: flows could have written them. Undefined if that is not possible. */

@@ -1,4 +1,5 @@
 import { type Fields, isFields } from "@flowgate/base/fields";
+import type { ModuleLists } from "@flowgate/base/module-rules";
 import type { CredentialValue, DeploymentType } from "@flowgate/flows";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
@@ -40,8 +41,8 @@ export type CredentialEntries = readonly (readonly [
   set: readonly (readonly [string, CredentialValue])[],
 ])[];
 
-/** Which added modules may be loaded: names, in which `*` stands for any characters, each with or without a range of versions. */
-export type ModuleLists = { readonly allow: readonly string[]; readonly deny: readonly string[] };
+/** Which added modules may be loaded. */
+export type { ModuleLists };
 
 /** The first message: the child loads the flow runtime. The payload is the settings that modules have stored, as JSON of `StoredSettings`, if there are any. */
 export type Initialize = {

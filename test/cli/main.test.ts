@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import type { Command } from "commander";
 import { createCommandLine } from "@flowgate/cli";
+import { createServiceCommands } from "../../src/cli/service-commands.ts";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
 import { unusedProgram } from "./unused-program.ts";
@@ -38,7 +39,7 @@ test.each([
 });
 
 /** The words of all commands. */
-const commandLine = createCommandLine(unusedProgram);
+const commandLine = createCommandLine({ version: "", service: createServiceCommands(unusedProgram) });
 const paths = (command: Command, path: readonly string[] = []): (readonly string[])[] =>
   command.commands
     .filter((each) => each.name() !== "complete")
@@ -169,11 +170,6 @@ test.each([
     "migrate",
   ],
   [["serve", "now"], "Too many arguments for 'serve'. Expected 0 arguments but got 1: now.", "serve"],
-  [
-    ["start", "--config", "flowgate.yaml"],
-    "--config is a flag of the service: start it with flowgate serve. flowgate start starts the flows of a service that runs.",
-    "start",
-  ],
   [["serve", "--server", "x"], "serve takes no --server, since it connects to no server.", "serve"],
   [["version", "-o", "json"], "version takes no --output, since it connects to no server.", "version"],
   [["context", "list", "--timeout", "1"], "list takes no --timeout, since it connects to no server.", "context list"],

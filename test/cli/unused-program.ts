@@ -6,7 +6,6 @@ const unused = (): never => {
 
 /** For what uses the definitions of the commands only. */
 export const unusedProgram: Program = {
-  version: () => "0.0.0",
   openGateway: unused,
   migrateStore: unused,
   exit: unused,

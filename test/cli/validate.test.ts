@@ -58,33 +58,3 @@ test("reports invalid credentials without their values", async () => {
     { file: "<stdin>", line: 1, column: 55, message: "credentials.a.hasOwnProperty: this key is not allowed" },
   ]);
 });
-
-/** Prints the URL of each module to stderr. */
-const listing = `data:text/javascript,${encodeURIComponent(`
-  import { registerHooks } from "node:module";
-  registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });
-`)}`;
-
-test("loads nothing of the server, the store, the runtime and the gateway but its JSON", async () => {
-  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
-  const file = join(folder.path, "flows.yaml");
-  await writeFile(file, "[{id: t, type: tab}]");
-  const module = new URL("../../packages/cli/src/flow-files/validate.ts", import.meta.url);
-  const script = `
-    import { validateFlows } from ${JSON.stringify(module.href)};
-    console.log(JSON.stringify(await validateFlows([${JSON.stringify(file)}])));
-  `;
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [
-    "--import",
-    listing,
-    "--input-type=module",
-    "--eval",
-    script,
-  ]);
-  expect(JSON.parse(stdout)).toEqual({ problems: [], warnings: [] });
-  const loaded = stderr.split("\n").filter((url) => url.startsWith("file:"));
-  expect(loaded.some((url) => url.endsWith("/packages/flows/src/parse-flows.ts"))).toBe(true);
-  const unwanted =
-    /\/src\/(?:server|services|store|runtime|auth|options|gateway)\b|\/gateway\/src\/(?:adapters|call|errors|openapi|options|protocols|routing)\/|\/node_modules\/(?!yaml|@bufbuild\/protobuf)/;
-  expect(loaded.filter((url) => unwanted.test(url))).toEqual([]);
-});

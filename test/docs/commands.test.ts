@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { createCommandLine } from "@flowgate/cli";
-import type { Program } from "../../src/cli/program.ts";
+import { createServiceCommands } from "../../src/cli/service-commands.ts";
+import { unusedProgram } from "../cli/unused-program.ts";
 import { root } from "../packaging/stage.ts";
 
 const documents = [
@@ -16,13 +17,7 @@ const documents = [
   "examples/gitlab-ci/.gitlab-ci.yml",
 ];
 
-const unused = () => Promise.reject(new Error("no command is run"));
-const commandLine = createCommandLine({
-  version: () => "0.0.0",
-  openGateway: unused,
-  migrateStore: unused,
-  exit: () => process.exit(),
-} satisfies Program);
+const commandLine = createCommandLine({ version: "", service: createServiceCommands(unusedProgram) });
 
 /** What a command line such as `flowgate audit verify --seq 1` names and does not exist. */
 function findUnknown(line: string): string[] {

@@ -2,49 +2,52 @@ import { Command, Help, type HelpConfiguration, type OutputConfiguration } from 
 import { addConnectionFlags, globalOptionsOf } from "./client/connection-flags.ts";
 import { defineAdministerCommands } from "./commands/administer.ts";
 import { defineConnectCommands } from "./commands/connect.ts";
-import { examples, title } from "./commands/define-command.ts";
+import { addHelp, title } from "./define-command.ts";
 import { defineControlCommands } from "./commands/control.ts";
 import { defineDeployCommands } from "./commands/deploy.ts";
 import { defineHistoryCommands } from "./commands/history.ts";
 import { defineInspectCommands } from "./commands/inspect.ts";
 import { defineOtherCommands } from "./commands/other.ts";
 import { defineProposalCommands } from "./commands/proposals.ts";
-import { defineServiceCommands } from "../../../src/cli/service-commands.ts";
-import type { Program } from "../../../src/cli/program.ts";
+import { defineModuleCommands } from "./commands/modules.ts";
+import { absentService, type ServiceCommands } from "./service-commands.ts";
+
+export type CommandLineOptions = {
+  readonly version: string;
+  /** By default, these commands say what to install. */
+  readonly service?: ServiceCommands;
+};
 
 /** All commands of `flowgate`. Their actions load what they need. */
-export function createCommandLine(program: Program): Command {
+export function createCommandLine({ version, service = absentService }: CommandLineOptions): Command {
   const root = new Command("flowgate")
-    .description(
-      "Deploys and runs flows: the service, and the client to administer it. Without a command, the service is started.",
-    )
+    .description("Deploys, observes and administers the flows of a server.")
     .usage("[command] [flags]")
-    .version(program.version(), "-V, --version", "print the version")
+    .version(version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print help for a command")
     .configureHelp(helpConfiguration)
     // Errors are thrown, and printed by runCommandLine.
     .exitOverride()
     .configureOutput({ ...helpOutput, outputError: () => {} });
+  addHelp(root, {
+    examples: {
+      "flowgate login --server https://flows.example.com": "log in to a server",
+      "flowgate status": "see what runs",
+    },
+  });
   addConnectionFlags(root);
   defineConnectCommands(root.commandsGroup("Connect:"));
   defineInspectCommands(root.commandsGroup("Inspect:"));
-  defineDeployCommands(root.commandsGroup("Deploy:"));
+  defineDeployCommands(root.commandsGroup("Deploy:"), service);
   defineProposalCommands(root.commandsGroup("Propose:"));
   defineHistoryCommands(root.commandsGroup("History:"));
   defineControlCommands(root.commandsGroup("Control:"));
-  defineAdministerCommands(root.commandsGroup("Administer:"));
-  defineServiceCommands(root.commandsGroup("Run the service:"), program);
-  defineOtherCommands(root.commandsGroup("Other:"), program);
+  defineModuleCommands(root.commandsGroup("Administer:"));
+  defineAdministerCommands(root);
+  service.define(root.commandsGroup("Run the service:"));
+  defineOtherCommands(root.commandsGroup("Other:"), version);
   root.helpCommand("help [command]", "print help for a command");
-  return root.addHelpText(
-    "after",
-    examples({
-      flowgate: "start the service on http://127.0.0.1:8080",
-      "flowgate login --server https://flows.example.com": "log in to a server",
-      "flowgate status": "see what runs",
-      "flowgate serve --help": "all flags of the service",
-    }),
-  );
+  return root;
 }
 
 /** The words that name a command, such as `flowgate audit verify`. */

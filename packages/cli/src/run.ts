@@ -1,14 +1,15 @@
+import { readFileSync } from "node:fs";
+import { findPackageJSON } from "node:module";
 import { type Command, CommanderError } from "commander";
-import { commandPath, createCommandLine } from "./command-line.ts";
+import { type CommandLineOptions, commandPath, createCommandLine } from "./command-line.ts";
 import { CliFailure, UsageFailure } from "./failure.ts";
 import { printableLines } from "./printable.ts";
-import type { Program } from "../../../src/cli/program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */
-export async function runCommandLine(program: Program): Promise<void> {
+export async function runCommandLine(options: CommandLineOptions): Promise<void> {
   handleOutputErrors();
   try {
-    await run(createCommandLine(program), process.argv.slice(2));
+    await run(createCommandLine(options), process.argv.slice(2));
   } catch (error) {
     if (!(error instanceof CliFailure)) {
       throw error;
@@ -18,6 +19,12 @@ export async function runCommandLine(program: Program): Promise<void> {
     }
     process.exitCode = error.exitCode;
   }
+}
+
+/** The version of the package that contains this module. */
+export function readVersion(moduleUrl: string): string {
+  const manifest = readFileSync(findPackageJSON(moduleUrl) ?? "", "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 async function run(commandLine: Command, argv: readonly string[]): Promise<void> {

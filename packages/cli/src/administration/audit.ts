@@ -1,17 +1,10 @@
-import type { MessageShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import {
-  type AuditEntry,
-  type AuditKind,
-  AuditKindSchema,
-  ListAuditEntriesResponseSchema,
-  VerifyAuditResponseSchema,
-} from "@flowgate/client";
+import { type AuditEntry, type AuditKind, AuditKindSchema, ListAuditEntriesResponseSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { CliFailure, UsageFailure } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
-import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
+import { printVerification } from "../output/verification.ts";
 import { describeCaller, formatEnum, formatTime, parseEnum } from "../output/values.ts";
 
 export type AuditFlags = {
@@ -66,18 +59,4 @@ function parseKind(word: string): AuditKind {
 
 export async function verifyAtServer({ session, output }: ClientContext, head: string | undefined): Promise<void> {
   printVerification(output, await session.audit.verifyAudit({ head: head ?? "" }));
-}
-
-/** Prints the result of a check of the audit log. Throws a CliFailure if the log does not pass it. */
-export function printVerification(output: Output, response: MessageShape<typeof VerifyAuditResponseSchema>): void {
-  const { intact, problem, entries, head } = response;
-  if (intact || output.format !== undefined) {
-    output.message(VerifyAuditResponseSchema, response, () => {
-      const tip = head === "" ? "" : ` Head: ${printable(head)}`;
-      return `The audit log is intact: ${entries} ${entries === 1 ? "entry" : "entries"}.${tip}`;
-    });
-  }
-  if (!intact) {
-    throw new CliFailure(`The audit log did not pass the check: ${printable(problem)}.`);
-  }
 }

@@ -17,6 +17,16 @@ export type ClientContext = {
 
 type OutputFlags = { readonly output?: OutputFormat; readonly full?: true };
 
+/** Returns what a command does without a server, if its flags say so. */
+export type LocalAction = (command: Command) => (() => Promise<void>) | undefined;
+
+const localActions = new WeakMap<Command, LocalAction>();
+
+/** Lets a command that calls a server work without one too. */
+export function runsLocally(command: Command, action: LocalAction): void {
+  localActions.set(command, action);
+}
+
 /**
  * The action of a command that calls a server. `load` imports its implementation, when the command runs, which gets the arguments
  * and then the flags of the command.
@@ -27,6 +37,10 @@ export function clientAction<A extends readonly unknown[]>(
   return async (...all) => {
     const command = all.at(-1) as Command;
     const args = all.slice(0, -1) as unknown as A;
+    const runLocally = localActions.get(command)?.(command);
+    if (runLocally !== undefined) {
+      return runLocally();
+    }
     const flags = command.optsWithGlobals<ConnectionFlags & OutputFlags>();
     const { resolveConnection } = await import("./connection.ts");
     const connection = await resolveConnection(flags, process.env);

@@ -1,8 +1,6 @@
 import type { Command } from "commander";
-import { clientAction, outputAction } from "../client/action.ts";
-import { assertNoServer } from "../client/connection-flags.ts";
-import { addSettings, readFlags, storeSettings } from "../../../../src/cli/option-flags.ts";
-import { defineCommand } from "./define-command.ts";
+import { clientAction } from "../client/action.ts";
+import { defineCommand } from "../define-command.ts";
 import { parseDuration, parseLimit, parseTime } from "../shared-flags.ts";
 
 export function defineAdministerCommands(root: Command): void {
@@ -114,29 +112,16 @@ function defineAudit(root: Command): void {
     .option("--limit <number>", "list at most this many", parseLimit, 50)
     .action(clientAction(async () => (await import("../administration/audit.ts")).listAudit));
 
-  const verify = defineCommand(audit, "verify", {
+  defineCommand(audit, "verify", {
     summary: "check that the audit log was not changed",
-    description:
-      "Check the audit log, and print its head. The server does it; with --config, --data-dir or --store, this command " +
-      "opens the store itself, also while the service runs.",
+    description: "Let the server check the audit log, and print its head.",
     examples: {
       "flowgate audit verify": "at the server",
       "flowgate audit verify 1204:5f0c…": "and that an earlier head is still part of it",
-      "flowgate audit verify --data-dir /var/lib/flowgate": "without the server",
     },
-  }).argument("[head]", "a head that was printed earlier, which must still be in the log");
-  addSettings(verify, storeSettings).action(async (head: string | undefined, _flags: unknown, command: Command) => {
-    const flags = readFlags(verify);
-    if (flags.size === 0) {
-      return clientAction(async () => (await import("../administration/audit.ts")).verifyAtServer)(head, command);
-    }
-    assertNoServer(
-      verify,
-      "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
-    );
-    const { verifyStore } = await import("../../../../src/cli/store.ts");
-    return outputAction(async () => (output) => verifyStore(output, head, flags))(command);
-  });
+  })
+    .argument("[head]", "a head that was printed earlier, which must still be in the log")
+    .action(clientAction(async () => (await import("../administration/audit.ts")).verifyAtServer));
 }
 
 const load = () => import("../administration/tokens.ts");

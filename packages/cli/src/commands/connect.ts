@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
 import type { ConnectionFlags } from "../client/connection-flags.ts";
-import { defineCommand } from "./define-command.ts";
+import { defineCommand } from "../define-command.ts";
 
 export function defineConnectCommands(root: Command): void {
   defineCommand(root, "login", {

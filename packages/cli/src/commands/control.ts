@@ -1,18 +1,15 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { clientAction } from "../client/action.ts";
-import { UsageFailure } from "../failure.ts";
-import { settings } from "../../../../src/cli/option-flags.ts";
-import { defineCommand } from "./define-command.ts";
+import { defineCommand } from "../define-command.ts";
 
 export function defineControlCommands(root: Command): void {
-  const start = defineCommand(root, "start", {
+  defineCommand(root, "start", {
     summary: "start the flows after they were stopped",
     description:
       "Start the active flows of a running service after flowgate stop, on all replicas. Also leaves safe mode. The exit code is 4 if they " +
       "do not run then. flowgate serve starts the service itself.",
-    examples: { "flowgate start": "the flows of the current server", "flowgate serve": "start the service itself" },
-  });
-  rejectServiceFlags(start).action(clientAction(async () => (await import("../administration/runtime.ts")).startFlows));
+    examples: { "flowgate start": "the flows of the current server" },
+  }).action(clientAction(async () => (await import("../administration/runtime.ts")).startFlows));
 
   defineCommand(root, "stop", {
     summary: "stop the flows",
@@ -51,20 +48,3 @@ export function defineControlCommands(root: Command): void {
 const injectDetails = `
 Of several nodes with the same name, an inject node is meant; if there are several, they are listed, to be named by id. A node in a
 subflow has the id of the instance, a hyphen, and its own.`;
-
-/** Who wants to start the service learns how. */
-function rejectServiceFlags(command: Command): Command {
-  for (const { flag, hint } of [{ flag: "config", hint: "path" }, ...settings]) {
-    command.addOption(new Option(`--${flag} <${hint}>`).hideHelp());
-  }
-  return command.hook("preAction", () => {
-    const given = command.options.find(
-      (option) => option.hidden && command.getOptionValueSource(option.attributeName()) === "cli",
-    );
-    if (given !== undefined) {
-      throw new UsageFailure(
-        `${given.long ?? given.flags} is a flag of the service: start it with flowgate serve. flowgate start starts the flows of a service that runs.`,
-      );
-    }
-  });
-}

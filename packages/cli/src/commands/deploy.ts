@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
-import { defineCommand } from "./define-command.ts";
+import type { ImportFlags } from "../node-red/import.ts";
+import type { ServiceCommands } from "../service-commands.ts";
+import { defineCommand } from "../define-command.ts";
 import {
   addDeploymentFlags,
   addFlowsFlags,
@@ -10,7 +12,7 @@ import {
   revisionNames,
 } from "../shared-flags.ts";
 
-export function defineDeployCommands(root: Command): void {
+export function defineDeployCommands(root: Command, { checkConfiguration }: ServiceCommands): void {
   defineCommand(root, "validate", {
     summary: "check files of flows, without a server",
     description:
@@ -128,7 +130,12 @@ export function defineDeployCommands(root: Command): void {
     .option("--skip-context", "leave the values of persistent context as they are")
     .option("--skip-library", "leave the library of Node-RED's editor as it is")
     .option("--dry-run", "deploy nothing")
-    .action(clientAction(async () => (await import("../node-red/import.ts")).importFolder));
+    .action(
+      clientAction<[string, ImportFlags]>(async () => {
+        const { importFolder } = await import("../node-red/import.ts");
+        return (context, folder, flags) => importFolder(context, folder, flags, checkConfiguration);
+      }),
+    );
   addForceFlag(addDeploymentFlags(importing));
 }
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { clientAction } from "../client/action.ts";
-import { defineCommand } from "./define-command.ts";
+import { defineCommand } from "../define-command.ts";
 import { addDeploymentFlags, fullFlag, parseLimit, parseTime, revisionArgument } from "../shared-flags.ts";
 
 export function defineHistoryCommands(root: Command): void {

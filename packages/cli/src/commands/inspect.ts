@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/action.ts";
-import { defineCommand } from "./define-command.ts";
+import { defineCommand } from "../define-command.ts";
 import {
   addEventFlags,
   fullFlag,

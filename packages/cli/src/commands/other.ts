@@ -1,8 +1,7 @@
 import { Argument, type Command } from "commander";
-import type { Program } from "../../../../src/cli/program.ts";
-import { defineCommand } from "./define-command.ts";
+import { defineCommand } from "../define-command.ts";
 
-export function defineOtherCommands(root: Command, { version }: Program): void {
+export function defineOtherCommands(root: Command, version: string): void {
   defineCommand(root, "completion", {
     summary: "print a script that completes commands",
     description: "Print a script with which a shell completes commands, flags, and the names of contexts.",
@@ -39,7 +38,7 @@ export function defineOtherCommands(root: Command, { version }: Program): void {
     examples: { "flowgate version": "of this program; flowgate status has that of the service" },
     connects: false,
   }).action(() => {
-    process.stdout.write(`${version()}\n`);
+    process.stdout.write(`${version}\n`);
   });
 }
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { clientAction } from "../client/action.ts";
 import { addTypeFlag, addWaitFlags, fullFlag, parseLimit, revisionNames } from "../shared-flags.ts";
-import { defineCommand } from "./define-command.ts";
+import { defineCommand } from "../define-command.ts";
 
 /** Deployments that another person approves. */
 export function defineProposalCommands(root: Command): void {

@@ -9,6 +9,7 @@ import { deployFlows } from "../deployment/deploy.ts";
 import { UnhealthyDeployment } from "../deployment/outcome.ts";
 import { planFlows, presentModules, printFlowsPlan, showPreview } from "../deployment/plan.ts";
 import { CliFailure } from "../failure.ts";
+import type { ServiceCommands } from "../service-commands.ts";
 import { readBytes } from "../flow-files/read-file.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
 import { askSecret, canAsk } from "../output/prompts.ts";
@@ -29,10 +30,15 @@ export type ImportFlags = DeploymentFlags & {
 };
 
 /** Deploys the flows and credentials of a Node-RED, takes over its library and values of context, and reports what becomes of the rest. */
-export async function importFolder(context: ClientContext, folder: string, flags: ImportFlags): Promise<void> {
+export async function importFolder(
+  context: ClientContext,
+  folder: string,
+  flags: ImportFlags,
+  checkConfiguration: ServiceCommands["checkConfiguration"],
+): Promise<void> {
   const { flowFile, credentialSecretFile, writeConfig, skipContext, skipLibrary, dryRun, ...deployment } = flags;
   const credentialSecret = await readSecret(credentialSecretFile);
-  const imported = await readWithSecret({ folder, flowFile, credentialSecret });
+  const imported = await readWithSecret({ folder, flowFile, credentialSecret, checkConfiguration });
   const input = { flows: imported.flows, credentials: imported.credentials };
   const plan = await planFlows(context, input, deployment);
   const missing = new Set(plan.missingTypes.map(({ type }) => type));

@@ -1,4 +1,4 @@
-import type { ModuleLists } from "../../../../src/runtime/messages.ts";
+import { type ModuleLists, permitsModule } from "@flowgate/base/module-rules";
 import type { ImportOutcome, ImportReport } from "./report.ts";
 import type { Module } from "./required-modules.ts";
 import { memberOf, reasonOf, type Setting, toJson } from "./settings-file.ts";
@@ -7,11 +7,11 @@ import { memberOf, reasonOf, type Setting, toJson } from "./settings-file.ts";
  * Translates Node-RED's lists of modules with nodes and of modules for function nodes, which are one here. Modules of the flows that Node-RED
  * permits are permitted by it, too. Returns those that can be installed.
  */
-export async function translateModules(
+export function translateModules(
   settings: Setting,
   modules: readonly Module[],
   report: ImportReport,
-): Promise<readonly Module[]> {
+): readonly Module[] {
   const setting = memberOf(settings, "externalModules");
   if (setting === undefined) {
     return modules;
@@ -33,19 +33,17 @@ export async function translateModules(
     add("externalModules", setting, "not_needed", "modules are installed with flowgate module install");
     return modules;
   }
-  // The commands of clients do not load it otherwise.
-  const { isAllowed } = await import("../../../../src/modules/policy.ts");
   const allow = [...new Set(configured.flatMap((lists) => lists.allow))];
   const everything = allow.includes("*");
   const deny = [...new Set(configured.flatMap((lists) => lists.deny))].filter((entry) => entry !== "*" || !everything);
 
   const added: string[] = [];
   const refused = new Map<string, string>();
-  for (const { name, forFunctions } of modules.filter((each) => !isAllowed({ allow, deny }, each.name))) {
+  for (const { name, forFunctions } of modules.filter((each) => !permitsModule({ allow, deny }, each.name))) {
     const own = forFunctions ? ofFunctions : ofNodes;
-    if (own !== undefined && !isAllowed({ allow: [...own.allow, "*"], deny: own.deny }, name)) {
+    if (own !== undefined && !permitsModule({ allow: [...own.allow, "*"], deny: own.deny }, name)) {
       refused.set(name, `its lists deny the module ${name}, which the flows need`);
-    } else if (isAllowed({ allow: [...allow, name], deny }, name)) {
+    } else if (permitsModule({ allow: [...allow, name], deny }, name)) {
       added.push(name);
     } else {
       refused.set(name, `they deny the module ${name}, which the flows need: choose modules.allow and modules.deny`);

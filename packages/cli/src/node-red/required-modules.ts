@@ -1,6 +1,5 @@
 import { type FlowNode, findRequiredModules } from "@flowgate/flows";
-import { isNodeRedName } from "../../../../src/modules/core-nodes.ts";
-import { formatModule, isModuleName, isVersionRange } from "../../../../src/runtime/folders.ts";
+import { formatModule, isModuleName, isNodeRedName, isVersionRange } from "@flowgate/base/module-names";
 
 /** A module that the flows need besides Node-RED, as in package.json. */
 export type Module = {

@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import { Document, type Scalar } from "yaml";
 import { type FlowNode, nameOf } from "@flowgate/flows";
-import { passedVariables } from "../../../../src/runtime/sandbox.ts";
+import { passedVariables } from "@flowgate/base/passed-variables";
 import { formatYaml } from "../yaml.ts";
 
 /** What flows use that the sandbox of the runtime denies by default. */

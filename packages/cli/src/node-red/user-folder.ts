@@ -7,6 +7,7 @@ import { CliFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import { type FlowFiles, readBytes, readContent } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
+import type { ServiceCommands } from "../service-commands.ts";
 import { formatYaml } from "../yaml.ts";
 import {
   type ActiveFlows,
@@ -47,13 +48,19 @@ export type NodeRedImport = {
 export type NodeRedSource = FlowsLocation & {
   /** Has precedence over those in the folder. */
   readonly credentialSecret?: string | undefined;
+  /** By default, the configuration is not checked. */
+  readonly checkConfiguration?: ServiceCommands["checkConfiguration"];
 };
 
 /**
  * Reads the user folder of a Node-RED (usually `~/.node-red`), or the folder of one of its projects, without running any code in it. Throws a
  * CliFailure if the flows or their credentials can't be read completely.
  */
-export async function readUserFolder({ credentialSecret, ...location }: NodeRedSource): Promise<NodeRedImport> {
+export async function readUserFolder({
+  credentialSecret,
+  checkConfiguration = async () => [],
+  ...location
+}: NodeRedSource): Promise<NodeRedImport> {
   const report = new ImportReport();
   const active = await findActiveFlows(location, report);
   const { userFolder, settings, flowsFile, project } = active;
@@ -79,8 +86,8 @@ export async function readUserFolder({ credentialSecret, ...location }: NodeRedS
   if (settings !== undefined) {
     translateSettings(settings, { folder: userFolder, hasProject: project !== undefined }, report);
   }
-  const installable = settings === undefined ? modules : await translateModules(settings, modules, report);
-  await checkConfiguration(report);
+  const installable = settings === undefined ? modules : translateModules(settings, modules, report);
+  await removeUnacceptable(report, checkConfiguration);
   const needs = findSandboxNeeds(nodes);
   if (needs.configuration !== undefined) {
     const detail = "runtime.allow, for what the sandbox denies: check it before you permit it";
@@ -202,20 +209,11 @@ function translateUsers(settings: Setting | undefined, report: ImportReport): vo
 }
 
 /** Removes what the service would not accept, which the report then says. */
-async function checkConfiguration(report: ImportReport): Promise<void> {
-  // The commands of clients do not load it otherwise.
-  const { formatOptionPath, OptionsError, parseOptions } = await import("../../../../src/options/parse.ts");
+async function removeUnacceptable(report: ImportReport, check: ServiceCommands["checkConfiguration"]): Promise<void> {
   for (let isChanged = true; isChanged;) {
     isChanged = false;
-    try {
-      parseOptions(report.configuration);
-    } catch (error) {
-      if (!(error instanceof OptionsError)) {
-        throw error;
-      }
-      for (const { path, message } of error.problems) {
-        isChanged = report.reject(path, `${formatOptionPath(path)}: ${message}`) || isChanged;
-      }
+    for (const { path, message } of await check(report.configuration)) {
+      isChanged = report.reject(path, message) || isChanged;
     }
   }
 }

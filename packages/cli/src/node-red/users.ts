@@ -1,6 +1,4 @@
-import { isPermission } from "../../../../src/auth/permissions.ts";
 import { parsePasswordHash } from "@flowgate/base/password-hash";
-import { permissions as knownPermissions } from "../../../../src/services/api.ts";
 import type { ImportOutcome } from "./report.ts";
 import { memberOf, reasonOf, type Setting, textOf } from "./settings-file.ts";
 
@@ -20,12 +18,24 @@ type Permissions = string | readonly string[];
 /** Reports that a setting can't be imported, unless another outcome is given, and why. */
 export type Report = (name: string, setting: Setting, reason: string, outcome?: ImportOutcome) => void;
 
-/** Permissions of Node-RED that have other names here. */
-const renamed: Readonly<Record<string, string>> = {
-  "nodes.read": "modules.read",
-  "nodes.write": "modules.write",
-  "inject.write": "runtime.inject",
-};
+/** The permissions of Node-RED, by their names here. Others do not exist here. */
+const permissionNames: ReadonlyMap<string | undefined, string> = new Map(
+  Object.entries({
+    "*": "*",
+    read: "read",
+    "context.read": "context.read",
+    "context.write": "context.write",
+    "debug.read": "debug.read",
+    "flows.read": "flows.read",
+    "flows.write": "flows.write",
+    "inject.write": "runtime.inject",
+    "library.read": "library.read",
+    "library.write": "library.write",
+    "nodes.read": "modules.read",
+    "nodes.write": "modules.write",
+    "settings.read": "settings.read",
+  }),
+);
 
 /** Why a password hash of Node-RED can't be imported; undefined if it can. */
 export function passwordProblem(hash: string): string | undefined {
@@ -97,13 +107,13 @@ function readPermissions(
   const items = permissions?.kind === "list" ? permissions.items : permissions === undefined ? [] : [permissions];
   const names = items.flatMap((item) => {
     const original = textOf(item);
-    const name = original !== undefined && Object.hasOwn(renamed, original) ? renamed[original] : original;
+    const name = permissionNames.get(original);
+    if (name === undefined) {
+      report(path, item, reasonOf(item, `Flowgate has no permission ${JSON.stringify(original)}`));
+      return [];
+    }
     if (name !== original) {
       report(path, item, `${original} is ${name} here`, "changed");
-    }
-    if (name === undefined || !isPermission(name, knownPermissions)) {
-      report(path, item, reasonOf(item, `Flowgate has no permission ${JSON.stringify(name)}`));
-      return [];
     }
     return [name];
   });

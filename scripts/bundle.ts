@@ -23,9 +23,9 @@ export type Bundle = {
 export async function bundleService(): Promise<Bundle> {
   const [service, ...started] = await Promise.all([
     // The common modules are in the folder of program-file.ts, as it requires.
-    bundle(entries, { chunkFileNames: "base/[name].js" }),
+    bundle("src", entries, { chunkFileNames: "base/[name].js" }),
     // A thread or process shares no module with those that start it, and would load each of their files for a part of it.
-    ...programs.map((name) => bundle([name], { codeSplitting: false })),
+    ...programs.map((name) => bundle("src", [name], { codeSplitting: false })),
   ]);
   return {
     files: [service, ...started].flatMap(({ files }) => files),
@@ -33,8 +33,13 @@ export async function bundleService(): Promise<Bundle> {
   };
 }
 
-async function bundle(names: readonly string[], options: OutputOptions): Promise<Bundle> {
-  const input = Object.fromEntries(names.map((name) => [name, join(root, `src/${name}.ts`)]));
+/** Bundles the command line without the service, in the same way. */
+export function bundleClient(): Promise<Bundle> {
+  return bundle("packages/cli/src", ["main"], { chunkFileNames: "[name].js" });
+}
+
+async function bundle(source: string, names: readonly string[], options: OutputOptions): Promise<Bundle> {
+  const input = Object.fromEntries(names.map((name) => [name, join(root, source, `${name}.ts`)]));
   await using build = await rolldown({
     cwd: root,
     input,

@@ -1,2 +1,2 @@
 /** The directories of the packages other than the service, in the order of publication. */
-export const workspaces = ["packages/gateway", "packages/flows", "packages/base", "packages/client"];
+export const workspaces = ["packages/gateway", "packages/flows", "packages/base", "packages/client", "packages/cli"];

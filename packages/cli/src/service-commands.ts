@@ -11,7 +11,7 @@ export interface ServiceCommands {
   readonly checkConfiguration: (configuration: object) => Promise<readonly ConfigurationProblem[]>;
 }
 
-export type ConfigurationProblem = { readonly path: readonly (string | number)[]; readonly message: string };
+type ConfigurationProblem = { readonly path: readonly (string | number)[]; readonly message: string };
 
 /** The command at this path, such as `audit verify`. */
 export function findCommand(root: Command, path: string): Command {

@@ -33,11 +33,11 @@ service are described in [configuration](configuration.md#options).
 - Without a terminal, or with \`NO_COLOR\`, there are no colours and no progress.
 - \`-o json\` and \`-o yaml\` print the responses of the HTTP API; logs and events are one JSON object per line.
 
-## Servers, contexts and tokens
+## Servers and tokens
 
-- The first of these that is set selects the server: \`--server\` or \`--context\`, \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, the current
-  context, \`http://127.0.0.1:8080\`.
-- Contexts and tokens are stored in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (default \`~/.config\`), which only its user may be able to
+- The first of these that is set selects the server, by its URL or by the name under which it is saved: \`--server\`, \`FLOWGATE_SERVER\`,
+  the current server, \`http://127.0.0.1:8080\`.
+- Servers and tokens are stored in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (default \`~/.config\`), which only its user may be able to
   read. \`$XDG_CACHE_HOME/flowgate\` (default \`~/.cache\`) can be deleted at any time.
 - A token is sent only to the server that issued it. \`FLOWGATE_TOKEN\` is sent only to \`FLOWGATE_SERVER\`, or to any server if that
   variable is not set.

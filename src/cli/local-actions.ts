@@ -29,7 +29,7 @@ function addAuditVerify(command: Command): void {
   });
   const flags = ["--config", "--data-dir", "--store"];
   const conflict =
-    "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.";
+    "audit verify checks the log either at a server or in a store: use --server, or else --config, --data-dir or --store.";
   runsLocally(
     command,
     whenGiven(flags, conflict, async () => {
@@ -131,7 +131,7 @@ async function readLocalOptions(command: Command) {
 }
 
 const noServer =
-  "The modules are either those of a server or those in a data directory: use --server or --context, or else --config or --data-dir.";
+  "The modules are either those of a server or those in a data directory: use --server, or else --config or --data-dir.";
 
 const verifyDetails = `
 With --config, --data-dir or --store, this command opens the store itself, also while the service runs.`;

@@ -1,5 +1,8 @@
 import { spawn } from "node:child_process";
+import { mkdtempDisposable } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { cliEnvironment, mainPath, runCli } from "./run-cli.ts";
 
@@ -23,9 +26,23 @@ async function completions(...words: string[]): Promise<string[]> {
 
 test("completes commands, flags and values in bash", async () => {
   expect(await completions("flowgate", "con")).toEqual(["context"]);
+  expect(await completions("flowgate", "server", "u")).toEqual(["use"]);
   expect(await completions("flowgate", "get", "")).toEqual(["flows", "flow", "settings", "revision"]);
   expect(await completions("flowgate", "get", "flows", "--re")).toEqual(["--rev"]);
   expect(await completions("flowgate", "status", "-o", "")).toEqual(["json", "yaml"]);
+});
+
+test("completes the names of saved servers", async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  const env = { XDG_CONFIG_HOME: folder.path };
+  await runCli(["server", "add", "staging", "https://flows.example.com"], { env });
+  for (const words of [
+    ["status", "--server"],
+    ["server", "use"],
+  ]) {
+    const { stdout } = await runCli(["complete", "--", ...words, ""], { env });
+    expect(stdout).toBe("staging\thttps://flows.example.com\n:4\n");
+  }
 });
 
 test("leaves the names of files to the shell", async () => {

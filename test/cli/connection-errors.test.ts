@@ -57,7 +57,7 @@ test("explains what no server answers", async () => {
   close();
   const at = (port: number) => `http://127.0.0.1:${port}`;
   expect(await fails(["status", "--server", at(closed)])).toBe(
-    `flowgate: No server listens on ${at(closed)}. Start one with flowgate serve, or name another with --server, FLOWGATE_SERVER or flowgate context use.\n`,
+    `flowgate: No server listens on ${at(closed)}. Start one with flowgate serve, or name another with --server, FLOWGATE_SERVER or flowgate server use.\n`,
   );
   expect(await fails(["status", "--server", "http://flows.invalid"])).toContain(
     "The host of http://flows.invalid is not known",
@@ -166,10 +166,11 @@ test.each([
 });
 
 test.each([
-  ["contexts:\n  a: {server: 1}\n", 0o600, "contexts.a.server: must be a string"],
+  ["servers:\n  a: {server: 1}\n", 0o600, "servers.a.server: must be a string"],
+  ["contexts: {}\n", 0o600, "contexts: is called servers now: rename it"],
   ["current: a\n", 0o600, "current: unknown key"],
-  ["contexts: [\n", 0o600, "config.yaml:"],
-  ["contexts: {}\n", 0o644, "is open to other users of this machine"],
+  ["servers: [\n", 0o600, "config.yaml:"],
+  ["servers: {}\n", 0o644, "is open to other users of this machine"],
 ])("rejects the configuration %j with the mode %i", async (content, mode, message) => {
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   await mkdir(join(folder.path, "flowgate"));

@@ -7,7 +7,7 @@ type Values = (complete: (value: string, description: string) => void) => void;
 
 /** Prints what can follow these words, in the form that the scripts of `flowgate completion` read. */
 export async function complete(root: Command, words: readonly string[]): Promise<void> {
-  const { contexts } = await readClientConfig(process.env).catch(() => ({ contexts: {} }));
+  const { servers } = await readClientConfig(process.env).catch(() => ({ servers: {} }));
   let areFiles = false;
   const completion = new RootCommand();
   // The shell completes the names of files itself.
@@ -19,9 +19,9 @@ export async function complete(root: Command, words: readonly string[]): Promise
 
   const valuesOf = (item: Option | Argument, name: string): Values => {
     return (add) => {
-      if (name === "context") {
-        for (const [context, { server }] of Object.entries(contexts)) {
-          add(context, server);
+      if (name === "server") {
+        for (const [saved, { server }] of Object.entries(servers)) {
+          add(saved, server);
         }
       }
       for (const choice of item.argChoices ?? []) {
@@ -49,9 +49,7 @@ export async function complete(root: Command, words: readonly string[]): Promise
       }
     }
     for (const argument of command.registeredArguments) {
-      const isContext = command.parent?.name() === "context" && /^(?:show|use|remove|rm)$/.test(command.name());
-      const name = isContext ? "context" : argument.name();
-      added.argument(argument.name(), valuesOf(argument, name), argument.variadic);
+      added.argument(argument.name(), valuesOf(argument, argument.name()), argument.variadic);
     }
   });
   completion.parse([...words]);
@@ -59,9 +57,7 @@ export async function complete(root: Command, words: readonly string[]): Promise
 
 function addCommands(command: Command, path: string, add: (path: string, command: Command) => void): void {
   add(path, command);
-  for (const each of command.commands) {
-    if (each.name() !== "complete") {
-      addCommands(each, `${path} ${each.name()}`.trimStart(), add);
-    }
+  for (const each of command.createHelp().visibleCommands(command)) {
+    addCommands(each, `${path} ${each.name()}`.trimStart(), add);
   }
 }

@@ -86,9 +86,19 @@ function toFailure({ exitCode, code, message }: CommanderError, path: readonly C
   return new UsageFailure(`${problem}${hints}`, path.map((command) => command.name()).join(" "));
 }
 
+/** Names of earlier builds. */
+const renamed = new Map([
+  ["--context", "--server"],
+  ...["list", "use", "add", "remove"].map((name) => [`context ${name}`, `flowgate server ${name}`] as const),
+]);
+
 /** Suggests the commands or flags that begin with an unknown one. commander knows only similar ones of about the same length. */
 function suggestBeginning(problem: string, path: readonly Command[]): string | undefined {
   const [, kind, word = ""] = /^unknown (command|option) '(.+)'$/.exec(problem) ?? [];
+  const now = renamed.get(kind === "command" ? `${path.at(-1)?.name()} ${word}` : word);
+  if (now !== undefined) {
+    return ` It is ${now} now.`;
+  }
   const names =
     kind === "command"
       ? path.slice(-1).flatMap((command) => command.commands.flatMap((each) => [each.name(), ...each.aliases()]))

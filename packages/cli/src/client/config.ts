@@ -8,15 +8,15 @@ import { CliFailure } from "../failure.ts";
 
 /** What the configuration file of the client contains. */
 export type ClientConfig = {
-  /** The context to use unless another server or context is named. */
-  readonly currentContext?: string;
-  readonly contexts: Readonly<Record<string, ServiceContext>>;
+  /** The name of the server to use unless another one is named. */
+  readonly currentServer?: string;
+  readonly servers: Readonly<Record<string, SavedServer>>;
   /** By the URL of their server, to which alone they are sent. */
   readonly tokens: Readonly<Record<string, SavedToken>>;
 };
 
 /** A server, and how to reach it. Paths are absolute. */
-export type ServiceContext = {
+export type SavedServer = {
   readonly server: string;
   readonly caFile?: string;
   readonly certFile?: string;
@@ -47,23 +47,32 @@ export function clientConfigPath(environment: Environment): string {
 
 /** Throws a CliFailure that names the path of the first invalid value. */
 function parseClientConfig(content: Readonly<Record<string, unknown>>, path: string): ClientConfig {
-  const known = new Set(["currentContext", "contexts", "tokens"]);
+  const known = new Set(["currentServer", "servers", "tokens"]);
   const unknown = Object.keys(content).find((key) => !known.has(key));
   if (unknown !== undefined) {
-    throw new CliFailure(`${path}: ${unknown}: unknown key`);
+    const now = renamedKeys.get(unknown);
+    throw new CliFailure(
+      `${path}: ${unknown}: ${now === undefined ? "unknown key" : `is called ${now} now: rename it`}`,
+    );
   }
-  const currentContext = content["currentContext"];
-  if (currentContext !== undefined && typeof currentContext !== "string") {
-    throw new CliFailure(`${path}: currentContext: must be the name of a context`);
+  const currentServer = content["currentServer"];
+  if (currentServer !== undefined && typeof currentServer !== "string") {
+    throw new CliFailure(`${path}: currentServer: must be the name of a server`);
   }
   return {
-    ...(currentContext !== undefined && { currentContext }),
-    contexts: readEntries<ServiceContext>(content["contexts"], `${path}: contexts`, contextFields, ["server"]),
+    ...(currentServer !== undefined && { currentServer }),
+    servers: readEntries<SavedServer>(content["servers"], `${path}: servers`, serverFields, ["server"]),
     tokens: readEntries<SavedToken>(content["tokens"], `${path}: tokens`, tokenFields, ["token", "user", "expireTime"]),
   };
 }
 
-const contextFields = {
+/** Keys of earlier builds. */
+const renamedKeys = new Map([
+  ["contexts", "servers"],
+  ["currentContext", "currentServer"],
+]);
+
+const serverFields = {
   server: "string",
   caFile: "string",
   certFile: "string",
@@ -71,7 +80,7 @@ const contextFields = {
   tlsServerName: "string",
   insecureSkipTlsVerify: "boolean",
   insecureAllowHttp: "boolean",
-} as const satisfies Record<keyof ServiceContext, string>;
+} as const satisfies Record<keyof SavedServer, string>;
 
 const tokenFields = {
   token: "string",
@@ -118,7 +127,7 @@ function asObject(value: unknown, place: string): Readonly<Record<string, unknow
 export async function readClientConfig(environment: Environment): Promise<ClientConfig> {
   const path = clientConfigPath(environment);
   if (!(await privateFileExists(path))) {
-    return { contexts: {}, tokens: {} };
+    return { servers: {}, tokens: {} };
   }
   // Loads the YAML parser only if there is a file.
   const { readConfigFile } = await import("../config-file.ts");

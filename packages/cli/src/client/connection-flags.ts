@@ -4,7 +4,6 @@ import { UsageFailure } from "../failure.ts";
 /** The flags by which a client command finds its server. */
 export type ConnectionFlags = {
   readonly server?: string;
-  readonly context?: string;
   readonly caFile?: string;
   readonly certFile?: string;
   readonly keyFile?: string;
@@ -19,8 +18,10 @@ const outputFlag = "output";
 /** Adds the flags of all client commands. They may also precede the name of the command. */
 export function addConnectionFlags(root: Command): void {
   root
-    .option("-s, --server <url>", "URL of the server, or unix:<path> of its socket (env: FLOWGATE_SERVER)")
-    .option("--context <name>", "use this context of the configuration (env: FLOWGATE_CONTEXT)")
+    .option(
+      "-s, --server <server>",
+      "URL of the server, unix:<path> of its socket, or the name of a saved one (env: FLOWGATE_SERVER)",
+    )
     .option("--ca-file <path>", "trust the certificates in this PEM file only")
     .option("--cert-file <path>", "certificate of the client, PEM")
     .option("--key-file <path>", "private key of the client's certificate, PEM")
@@ -60,8 +61,7 @@ export function withoutServer(command: Command, { output = false }: { readonly o
 
 /** Fails with this message if a command that works without a server, because of its flags, was given one too. */
 export function assertNoServer(command: Command, message: string): void {
-  const { server, context } = rootOf(command).opts<{ server?: string; context?: string }>();
-  if (server !== undefined || context !== undefined) {
+  if (rootOf(command).opts<ConnectionFlags>().server !== undefined) {
     throw new UsageFailure(message);
   }
 }

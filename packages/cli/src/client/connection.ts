@@ -3,13 +3,7 @@ import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import { CliFailure, UsageFailure } from "../failure.ts";
-import {
-  type ClientConfig,
-  clientConfigPath,
-  type ServiceContext,
-  readClientConfig,
-  type SavedToken,
-} from "./config.ts";
+import { type ClientConfig, type SavedServer, readClientConfig, type SavedToken } from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 
 /** A server, and how to reach it. */
@@ -17,7 +11,7 @@ export type Connection = {
   /** A URL, or `unix:` and a path: for messages, and as the key of tokens. */
   readonly server: string;
   /** What `--server` and the flags beside it say; absent without this flag. */
-  readonly named?: ServiceContext;
+  readonly named?: NamedServer;
   readonly baseUrl: string;
   /** Of a Unix socket. */
   readonly socketPath?: string;
@@ -30,6 +24,9 @@ export type Connection = {
   readonly isInsecure: boolean;
   readonly timeoutMs?: number;
 };
+
+/** With its name if it is a saved one. */
+export type NamedServer = SavedServer & { readonly name?: string };
 
 /** Where the token comes from: the environment, or `flowgate login`. `withheld`: the environment, for another server. */
 type TokenOrigin = "environment" | "login" | "withheld";
@@ -49,17 +46,19 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Finds the server and its token: in the flags, then in the environment, then in the configuration of the client. */
 export async function resolveConnection(flags: ConnectionFlags, environment: Environment): Promise<Connection> {
   const config = await readClientConfig(environment);
-  const context = { ...findContext(flags, environment, config), ...contextFlags(flags) };
-  const { origin } = context;
-  const server = parseServer(context.server, origin);
-  const tls = await resolveTls(server.server, context);
+  const { name, origin, ...saved } = findServer(flags, environment, config);
+  const found = { ...saved, ...serverFlags(flags) };
+  const server = parseServer(found.server, origin, Object.keys(config.servers));
+  const tls = await resolveTls(server.server, found);
   const timeoutMs = readTimeout(flags.timeout);
   const connection = {
     ...server,
-    ...(flags.server !== undefined && { named: { server: server.server, ...contextFlags(flags) } }),
+    ...(flags.server !== undefined && {
+      named: { server: server.server, ...serverFlags(flags), ...(name !== undefined && { name }) },
+    }),
     ...findToken(server.server, environment, config),
     tls,
-    isInsecure: isReadable(server.server) && context.insecureAllowHttp !== true,
+    isInsecure: isReadable(server.server) && found.insecureAllowHttp !== true,
     ...(timeoutMs !== undefined && { timeoutMs }),
   };
   if (connection.token !== undefined) {
@@ -68,8 +67,8 @@ export async function resolveConnection(flags: ConnectionFlags, environment: Env
   return connection;
 }
 
-/** The fields of a context that flags set. */
-export function contextFlags(flags: ConnectionFlags): Partial<ServiceContext> {
+/** The fields of a server that flags set. */
+export function serverFlags(flags: ConnectionFlags): Partial<SavedServer> {
   const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify, insecureAllowHttp } = flags;
   return {
     ...(caFile !== undefined && { caFile: resolve(caFile) }),
@@ -81,78 +80,60 @@ export function contextFlags(flags: ConnectionFlags): Partial<ServiceContext> {
   };
 }
 
-function findContext(
-  flags: ConnectionFlags,
-  environment: Environment,
-  config: ClientConfig,
-): ServiceContext & { readonly origin: string } {
-  if (flags.server !== undefined && flags.context !== undefined) {
-    throw new UsageFailure("--server and --context both name a server: specify one of them.", "flowgate");
+/** `origin` is for messages. */
+type FoundServer = NamedServer & { readonly origin: string };
+
+function findServer(flags: ConnectionFlags, environment: Environment, config: ClientConfig): FoundServer {
+  const { FLOWGATE_SERVER: server = "", FLOWGATE_CONTEXT: renamed = "" } = environment;
+  if (renamed !== "") {
+    throw new CliFailure("FLOWGATE_CONTEXT is called FLOWGATE_SERVER now, which takes names too.");
   }
+  const { servers, currentServer } = config;
   if (flags.server !== undefined) {
-    return { server: flags.server, origin: "--server" };
+    return lookUp(flags.server, "--server", servers);
   }
-  if (flags.context !== undefined) {
-    return contextNamed(flags.context, "--context", environment, config);
-  }
-  const { FLOWGATE_SERVER: server = "", FLOWGATE_CONTEXT: name = "" } = environment;
   if (server !== "") {
-    return { server, origin: "FLOWGATE_SERVER" };
+    return lookUp(server, "FLOWGATE_SERVER", servers);
   }
-  if (name !== "") {
-    return contextNamed(name, "FLOWGATE_CONTEXT", environment, config);
-  }
-  if (config.currentContext === undefined) {
-    return { server: defaultServer, origin: "the default" };
-  }
-  return contextNamed(config.currentContext, "currentContext", environment, config);
+  return currentServer === undefined
+    ? { server: defaultServer, origin: "the default" }
+    : lookUp(currentServer, "currentServer", servers);
 }
 
-function contextNamed(
-  name: string,
-  origin: string,
-  environment: Environment,
-  { contexts }: ClientConfig,
-): ServiceContext & { readonly origin: string } {
-  const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
-  if (context === undefined) {
-    const names = Object.keys(contexts);
-    throw new CliFailure(
-      `${origin}: there is no context ${name} in ${clientConfigPath(environment)}. ` +
-        (names.length === 0 ? "Add it with flowgate context add." : `There are: ${names.join(", ")}.`),
-    );
-  }
-  return { ...context, origin: `context ${name}` };
+/** The saved server of this name, or the one at this URL. */
+function lookUp(text: string, origin: string, servers: ClientConfig["servers"]): FoundServer {
+  const saved = Object.hasOwn(servers, text) ? servers[text] : undefined;
+  return saved === undefined ? { server: text, origin } : { ...saved, name: text, origin: `server ${text}` };
 }
 
-async function resolveTls(server: string, context: ServiceContext): Promise<Connection["tls"]> {
-  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
+async function resolveTls(server: string, saved: SavedServer): Promise<Connection["tls"]> {
+  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = saved;
   const isUsed = [caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify].some((value) => value !== undefined);
   if (!isUsed) {
     return {};
   }
   if (!server.startsWith("https:")) {
     throw new CliFailure(
-      `${server} has no TLS: use an https:// URL, or remove the TLS flags or the TLS settings of the context.`,
+      `${server} has no TLS: use an https:// URL, or remove the TLS flags or the TLS settings of the saved server.`,
     );
   }
   if (insecureSkipTlsVerify === true) {
     process.stderr.write(
-      `flowgate: warning: the certificate of ${server} is not checked, because --insecure-skip-tls-verify or insecureSkipTlsVerify of the context is set. Others could read and change what is sent.\n`,
+      `flowgate: warning: the certificate of ${server} is not checked, because --insecure-skip-tls-verify or insecureSkipTlsVerify of the saved server is set. Others could read and change what is sent.\n`,
     );
   }
-  return readTls(context);
+  return readTls(saved);
 }
 
 /** A token is sent to the server only that it belongs to. */
 function findToken(
   server: string,
   environment: Environment,
-  { tokens }: ClientConfig,
+  config: ClientConfig,
 ): Pick<Connection, "token" | "tokenOrigin" | "login"> {
   const token = (environment["FLOWGATE_TOKEN"] ?? "").trim();
-  const stored = Object.hasOwn(tokens, server) ? tokens[server] : undefined;
-  if (token !== "" && isForServer(server, environment)) {
+  const stored = Object.hasOwn(config.tokens, server) ? config.tokens[server] : undefined;
+  if (token !== "" && isForServer(server, environment, config)) {
     if (!/^[\x21-\x7e]+$/.test(token)) {
       throw new CliFailure("FLOWGATE_TOKEN: this is not a token: it contains spaces or characters that no token has.");
     }
@@ -165,8 +146,16 @@ function findToken(
 }
 
 /** FLOWGATE_TOKEN belongs to FLOWGATE_SERVER, or to whichever server is used if that is not set. */
-function isForServer(server: string, { FLOWGATE_SERVER: configured = "" }: Environment): boolean {
-  return configured === "" || parseServer(configured, "FLOWGATE_SERVER").server === server;
+function isForServer(
+  server: string,
+  { FLOWGATE_SERVER: configured = "" }: Environment,
+  { servers }: ClientConfig,
+): boolean {
+  if (configured === "") {
+    return true;
+  }
+  const found = lookUp(configured, "FLOWGATE_SERVER", servers);
+  return parseServer(found.server, found.origin, Object.keys(servers)).server === server;
 }
 
 function readTimeout(text: string | undefined): number | undefined {
@@ -182,16 +171,24 @@ function readTimeout(text: string | undefined): number | undefined {
 
 const scheme = "unix:";
 
-/** Parses the URL of a server. The result names each server in one way only. `origin` is the flag or variable that has it. */
-export function parseServer(text: string, origin: string): Pick<Connection, "server" | "baseUrl" | "socketPath"> {
+/**
+ * Parses the URL of a server. The result names each server in one way only. `origin` is the flag or variable that has it, `saved` are the
+ * names that it may have instead.
+ */
+export function parseServer(
+  text: string,
+  origin: string,
+  saved: readonly string[] = [],
+): Pick<Connection, "server" | "baseUrl" | "socketPath"> {
   if (text.startsWith(scheme) && text.length > scheme.length) {
     const socketPath = resolve(text.slice(scheme.length).replace(/^\/\/(?=\/)/, ""));
     return { server: `${scheme}${socketPath}`, baseUrl: "http://localhost", socketPath };
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    const names = saved.length === 0 ? "" : `, or the name of a saved one: ${saved.join(", ")}`;
     throw new CliFailure(
-      `${origin}: this is not the URL of a server: ${text}. Specify one such as https://flowgate.example.com${suggest(text)}, or unix:/path/to/flowgate.sock.`,
+      `${origin}: this is not the URL of a server: ${text}. Specify one such as https://flowgate.example.com${suggest(text)}, or unix:/path/to/flowgate.sock${names}.`,
     );
   }
   if (url.username !== "" || url.password !== "") {
@@ -228,9 +225,9 @@ export function assertConfidential({ server, isInsecure }: Connection, secret: "
   }
 }
 
-/** Reads the certificates of a context, whose `server` has an https URL. */
-async function readTls(context: ServiceContext): Promise<TlsOptions> {
-  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
+/** Reads the certificates for a server with an https URL. */
+async function readTls(saved: SavedServer): Promise<TlsOptions> {
+  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = saved;
   if ((certFile === undefined) !== (keyFile === undefined)) {
     const [given, missing] = certFile === undefined ? ["--key-file", "--cert-file"] : ["--cert-file", "--key-file"];
     throw new CliFailure(`${given} needs ${missing} too: a certificate and its private key belong together.`);

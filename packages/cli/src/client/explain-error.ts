@@ -182,7 +182,7 @@ function explainNetworkCode(code: string, error: ConnectError, { server, socketP
   switch (code) {
     case "ECONNREFUSED":
       return socketPath === undefined
-        ? `No server listens on ${server}. Start one with flowgate serve, or name another with --server, FLOWGATE_SERVER or flowgate context use.`
+        ? `No server listens on ${server}. Start one with flowgate serve, or name another with --server, FLOWGATE_SERVER or flowgate server use.`
         : `No server listens on ${server}. Start one with flowgate serve.`;
     case "ENOENT":
       return `There is no socket ${socketPath ?? server}. It is in the data directory of a running service, as flowgate.sock.`;

@@ -64,27 +64,27 @@ export async function logIn(context: ClientContext, flags: LoginFlags): Promise<
   reportLogin(context, login, selected);
 }
 
-/** The context that has become the current one; empty if none has. */
-type Selection = { readonly context?: string };
+/** The name of the server if it has become the current one. */
+type Selection = { readonly name?: string };
 
 /** Stores a login, if there is one. The server that `--server` names is the current one from then on. */
 async function saveLogin({ server, named }: Connection, login?: SavedToken): Promise<Selection> {
   if (named === undefined && login === undefined) {
     return {};
   }
-  const { selectServer } = await import("./contexts.ts");
+  const { selectServer } = await import("./servers.ts");
   let selection: Selection = {};
   await changeClientConfig(process.env, async (config) => {
     const selected = named && selectServer(config, named);
-    const isChange = selected !== undefined && config.currentContext !== selected.name;
-    selection = isChange ? { context: selected.name } : {};
+    const isChange = selected !== undefined && config.currentServer !== selected.name;
+    selection = isChange ? { name: selected.name } : {};
     return [...(login === undefined ? [] : [{ path: ["tokens", server], value: login }]), ...(selected?.changes ?? [])];
   });
   return selection;
 }
 
-function describeSelection({ context }: Selection): string[] {
-  return context === undefined ? [] : [`It is the current server from now on, as the context ${context}.`];
+function describeSelection({ name }: Selection): string[] {
+  return name === undefined ? [] : [`It is the current server from now on, under the name ${name}.`];
 }
 
 function reportLogin(
@@ -104,10 +104,9 @@ function warnOfVariables({ server, named, tokenOrigin }: Connection): void {
   if (tokenOrigin === "environment") {
     process.stderr.write("flowgate: warning: FLOWGATE_TOKEN is set, and is used instead of this login.\n");
   }
-  const { FLOWGATE_SERVER = "", FLOWGATE_CONTEXT = "" } = process.env;
-  const variable = FLOWGATE_SERVER === "" ? "FLOWGATE_CONTEXT" : "FLOWGATE_SERVER";
-  if (named !== undefined && (FLOWGATE_SERVER || FLOWGATE_CONTEXT) !== "" && FLOWGATE_SERVER !== server) {
-    process.stderr.write(`flowgate: warning: ${variable} is set, and names the server that commands use.\n`);
+  const { FLOWGATE_SERVER = "" } = process.env;
+  if (named !== undefined && !["", server, named.name].includes(FLOWGATE_SERVER)) {
+    process.stderr.write("flowgate: warning: FLOWGATE_SERVER is set, and names the server that commands use.\n");
   }
 }
 

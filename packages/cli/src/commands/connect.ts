@@ -8,7 +8,7 @@ export function defineConnectCommands(root: Command): void {
     summary: "log in to a server",
     description:
       "Log in to a server, and store the token in the configuration file of this user. It is sent to this server only. The server that --server " +
-      "names becomes the current one, as with flowgate context use. If the server has an " +
+      "names becomes the current one, as with flowgate server use. If the server has an " +
       "issuer for that, log in there with a browser on any device; otherwise, or with --username, with user and password.",
     examples: {
       "flowgate login": "print a page and a code, or ask for user and password",
@@ -29,7 +29,7 @@ export function defineConnectCommands(root: Command): void {
   defineCommand(root, "logout", {
     summary: "end the login at a server",
     description: "Revoke the token of the login at the server or its issuer, and delete it from this machine.",
-    examples: { "flowgate logout": "the current server", "flowgate logout --context staging": "another one" },
+    examples: { "flowgate logout": "the current server", "flowgate logout --server staging": "another one" },
   })
     .option("--local", "only delete it, for a server that cannot be reached")
     .action(clientAction(async () => (await import("../client/login.ts")).logOut));
@@ -40,149 +40,71 @@ export function defineConnectCommands(root: Command): void {
     examples: { "flowgate whoami": "the current server", "flowgate whoami -o json": "for programs" },
   }).action(clientAction(async () => (await import("../client/login.ts")).showIdentity));
 
-  defineContext(root);
+  defineServer(root);
 }
 
-function defineContext(root: Command): void {
-  const context = defineCommand(root, "context", {
-    summary: "choose between servers; read and change what flows keep",
-    description: "Choose between several servers, or read and change the values that flows keep in their context.",
-    details: contextDetails,
+function defineServer(root: Command): void {
+  const server = defineCommand(root, "server", {
+    summary: "save servers under names, and choose the current one",
+    description:
+      "Save servers under names, with how to reach them, and choose the current one, which commands call by default.",
+    details: serverDetails,
     examples: {
-      "flowgate context add staging --server https://staging.example.com": "name a server",
-      "flowgate context use staging": "use it from now on",
-      "flowgate status --context production": "use another one once",
-      "flowgate context get": "the keys of all values that the flows of a server keep",
-      "flowgate context get global/price": "one value",
+      "flowgate server add staging https://staging.example.com": "name a server",
+      "flowgate server use staging": "call it from now on",
+      "flowgate status --server production": "call another one once",
     },
     connects: false,
   });
-  defineServers(context.commandsGroup("Servers:"));
-  defineValues(context.commandsGroup("Values of flows:"));
-}
 
-/** Names of contexts have no slash, which the names of values always have. */
-function isValue(name: string): boolean {
-  return name.includes("/");
-}
-
-const contextDetails = `
-To choose a server, a context is a server with a name, and how to reach it; the current one is used unless --server, --context,
-FLOWGATE_SERVER or FLOWGATE_CONTEXT names another. Contexts are in $XDG_CONFIG_HOME/flowgate/config.yaml, by default
-~/.config/flowgate/config.yaml. Their names have no slash.
-
-In flows, context is what nodes keep between messages, with global.set, flow.set and context.set in function nodes. These values have
-a slash in their names: global/KEY, flow/TAB/KEY and node/NODE/KEY. TAB and NODE are labels, names or ids.`;
-
-function defineServers(context: Command): void {
-  defineCommand(context, "list", {
-    summary: "list the contexts",
-    description: "List the contexts, with the users that are logged in.",
-    examples: { "flowgate context list": "the current one has a *" },
+  defineCommand(server, "list", {
+    summary: "list the servers",
+    description:
+      "List the servers, with the users that are logged in. With -o, how to reach them too. Tokens are not shown.",
+    examples: { "flowgate server list": "the current one has a *" },
     connects: false,
     output: true,
   })
     .alias("ls")
-    .action(outputAction(async () => (await load()).listContexts));
+    .action(outputAction(async () => (await load()).listServers));
 
-  defineCommand(context, "show", {
-    summary: "show a context",
-    description: "Show a context, by default the current one. Tokens are not shown.",
-    examples: { "flowgate context show": "the current one" },
-    connects: false,
-    output: true,
-  })
-    .argument("[name]", "name of the context")
-    .action(outputAction(async () => (await load()).showContext));
-
-  defineCommand(context, "use", {
-    summary: "make a context the current one",
-    description: "Make a context the current one.",
-    examples: { "flowgate context use staging": "from now on" },
+  defineCommand(server, "use", {
+    summary: "make a server the current one",
+    description: "Make a server the current one.",
+    examples: { "flowgate server use staging": "from now on" },
     connects: false,
   })
-    .argument("<name>", "name of the context")
-    .action(async (name: string) => (await load()).useContext(name));
+    .argument("<server>", "name of the server")
+    .action(async (name: string) => (await load()).useServer(name));
 
-  defineCommand(context, "add", {
-    summary: "add a context",
+  defineCommand(server, "add", {
+    summary: "save a server under a name",
     description:
-      "Add a context for the server in --server, with the TLS options that it needs. The first context that is added becomes the current one.",
+      "Save a server, with the TLS options that it needs. The first server that is added becomes the current one.",
     examples: {
-      "flowgate context add local --server unix:/var/lib/flowgate/flowgate.sock": "a Unix socket",
-      "flowgate context add staging --server https://staging.example.com --ca-file ca.pem": "a private CA",
+      "flowgate server add local unix:/var/lib/flowgate/flowgate.sock": "a Unix socket",
+      "flowgate server add staging https://staging.example.com --ca-file ca.pem": "a private CA",
     },
   })
-    .argument("<name>", "name of the context")
-    .action(async (name: string, _flags: unknown, command: Command) =>
-      (await load()).addContext(name, command.optsWithGlobals<ConnectionFlags>()),
+    .argument("<name>", "a new name")
+    .argument("<url>", "URL of the server, or unix:<path> of its socket")
+    .action(async (name: string, url: string, _flags: unknown, command: Command) =>
+      (await load()).addServer(name, url, command.optsWithGlobals<ConnectionFlags>()),
     );
 
-  defineCommand(context, "remove", {
-    summary: "remove a context; rm is the same",
-    description: "Remove a context, and the login at its server if no other context has that server.",
-    examples: { "flowgate context remove staging": "after flowgate logout --context staging" },
+  defineCommand(server, "remove", {
+    summary: "remove a server",
+    description: "Remove a server, and the login at it if it is not saved under another name too.",
+    examples: { "flowgate server remove staging": "after flowgate logout --server staging" },
     connects: false,
   })
-    .argument("<name>", "name of the context")
-    .action(async (name: string) => (await load()).removeContext(name));
+    .alias("rm")
+    .argument("<server>", "name of the server")
+    .action(async (name: string) => (await load()).removeServer(name));
 }
 
-const storeFlag = ["--store <name>", "a store of the flow runtime (default: its default store, memory)"] as const;
-const keyNames = "global/KEY, flow/TAB/KEY or node/NODE/KEY";
+const serverDetails = `
+--server and FLOWGATE_SERVER take such a name or a URL. flowgate login --server saves the server too. Names and logins are in
+$XDG_CONFIG_HOME/flowgate/config.yaml, by default ~/.config/flowgate/config.yaml.`;
 
-function defineValues(context: Command): void {
-  defineCommand(context, "get", {
-    summary: "show values that flows keep",
-    description:
-      "Show a value that flows keep in their context, all values of a tab, a node or the global context, or the keys of all. Requires the " +
-      "permission context.read.",
-    examples: {
-      "flowgate context get": "the keys of all values",
-      "flowgate context get global": "the global values",
-      "flowgate context get flow/Invoices/total": "one value of a tab",
-      "flowgate context get node/counter/count -o json": "for a program",
-    },
-  })
-    .argument("[name]", `${keyNames}, or global, flow/TAB or node/NODE`)
-    .option(...storeFlag)
-    .action(clientAction(async () => (await loadValues()).getContext));
-
-  defineCommand(context, "set", {
-    summary: "set a value that flows keep",
-    description:
-      "Set a value that flows keep in their context. It is JSON, or a text that is none. Requires the permission context.write.",
-    examples: {
-      "flowgate context set global/price 12.5": "a number",
-      "flowgate context set flow/Invoices/mode test": "a text",
-      "flowgate context set global/code 0012 --string": "a text, although it looks like JSON",
-      "flowgate context set global/tariffs - < tariffs.json": "a large value, from stdin",
-    },
-  })
-    .argument("<name>", keyNames)
-    .argument("<value>", "JSON, or a text that is none; - for stdin")
-    .option("--string", "set a text, also if it is JSON")
-    .option(...storeFlag)
-    .action(clientAction(async () => (await loadValues()).setContext));
-
-  defineCommand(context, "rm", {
-    summary: "delete a value that flows keep",
-    description:
-      "Delete a value that flows keep in their context. Requires the permission context.write. With a name that has no slash, removes a context " +
-      "like flowgate context remove.",
-    examples: {
-      "flowgate context rm global/price": "a value",
-      "flowgate context rm staging": "a server, like flowgate context remove staging",
-    },
-  })
-    .argument("<name>", `${keyNames}, or the name of a context`)
-    .option(...storeFlag)
-    .action(async (name: string, flags: object, command: Command) =>
-      isValue(name)
-        ? clientAction(async () => (await loadValues()).deleteContext)(name, flags, command)
-        : (await load()).removeContext(name),
-    );
-}
-
-const load = () => import("../client/contexts.ts");
-const loadValues = () => import("../administration/flow-context.ts");
+const load = () => import("../client/servers.ts");

@@ -43,8 +43,73 @@ export function defineControlCommands(root: Command): void {
     .option("--topic <text>", "replace the topic")
     .option("--message <json>", "replace other properties of the message, as a JSON object")
     .action(clientAction(async () => (await import("../administration/inject.ts")).injectNode));
+
+  defineContext(root);
 }
 
 const injectDetails = `
 Of several nodes with the same name, an inject node is meant; if there are several, they are listed, to be named by id. A node in a
 subflow has the id of the instance, a hyphen, and its own.`;
+
+const storeFlag = ["--store <name>", "a store of the flow runtime (default: its default store, memory)"] as const;
+const keyNames = "global/KEY, flow/TAB/KEY or node/NODE/KEY";
+
+function defineContext(root: Command): void {
+  const context = defineCommand(root, "context", {
+    summary: "read and change the values that flows keep",
+    description: "Read and change the values that flows keep in their context.",
+    details: contextDetails,
+    examples: {
+      "flowgate context get": "the keys of all values",
+      "flowgate context get global/price": "one value",
+    },
+  });
+
+  defineCommand(context, "get", {
+    summary: "show values that flows keep",
+    description:
+      "Show a value that flows keep in their context, all values of a tab, a node or the global context, or the keys of all. Requires the " +
+      "permission context.read.",
+    examples: {
+      "flowgate context get": "the keys of all values",
+      "flowgate context get global": "the global values",
+      "flowgate context get flow/Invoices/total": "one value of a tab",
+      "flowgate context get node/counter/count -o json": "for a program",
+    },
+  })
+    .argument("[name]", `${keyNames}, or global, flow/TAB or node/NODE`)
+    .option(...storeFlag)
+    .action(clientAction(async () => (await loadContext()).getContext));
+
+  defineCommand(context, "set", {
+    summary: "set a value that flows keep",
+    description:
+      "Set a value that flows keep in their context. It is JSON, or a text that is none. Requires the permission context.write.",
+    examples: {
+      "flowgate context set global/price 12.5": "a number",
+      "flowgate context set flow/Invoices/mode test": "a text",
+      "flowgate context set global/code 0012 --string": "a text, although it looks like JSON",
+      "flowgate context set global/tariffs - < tariffs.json": "a large value, from stdin",
+    },
+  })
+    .argument("<name>", keyNames)
+    .argument("<value>", "JSON, or a text that is none; - for stdin")
+    .option("--string", "set a text, also if it is JSON")
+    .option(...storeFlag)
+    .action(clientAction(async () => (await loadContext()).setContext));
+
+  defineCommand(context, "rm", {
+    summary: "delete a value that flows keep",
+    description: "Delete a value that flows keep in their context. Requires the permission context.write.",
+    examples: { "flowgate context rm global/price": "a value" },
+  })
+    .argument("<name>", keyNames)
+    .option(...storeFlag)
+    .action(clientAction(async () => (await loadContext()).deleteContext));
+}
+
+const contextDetails = `
+In flows, context is what nodes keep between messages, with global.set, flow.set and context.set in function nodes. A value is named
+global/KEY, flow/TAB/KEY or node/NODE/KEY. TAB and NODE are labels, names or ids.`;
+
+const loadContext = () => import("../administration/flow-context.ts");

@@ -4,7 +4,7 @@ import { defineCommand } from "../define-command.ts";
 export function defineOtherCommands(root: Command, version: string): void {
   defineCommand(root, "completion", {
     summary: "print a script that completes commands",
-    description: "Print a script with which a shell completes commands, flags, and the names of contexts.",
+    description: "Print a script with which a shell completes commands, flags, and the names of servers.",
     examples: {
       'eval "$(flowgate completion bash)"': "in ~/.bashrc",
       'eval "$(flowgate completion zsh)"': "in ~/.zshrc, after compinit",

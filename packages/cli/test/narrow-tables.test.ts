@@ -13,7 +13,7 @@ import {
   SettingsService,
 } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runCommand } from "./run-command.ts";
+import { runCommand } from "../../../test/cli/run-command.ts";
 
 const long = "a long value, ".repeat(10).trim();
 const wide = "とても長い名前".repeat(6);

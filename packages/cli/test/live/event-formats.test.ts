@@ -19,8 +19,8 @@ import {
 } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { runCommand } from "../run-command.ts";
-import { atTerminal, needsTerminal } from "../terminal.ts";
+import { runCommand } from "../../../../test/cli/run-command.ts";
+import { atTerminal, needsTerminal } from "../../../../test/cli/terminal.ts";
 
 type EventInit = Omit<MessageInitShape<typeof EventSchema>, "$typeName">;
 type KindInit = Exclude<EventInit["kind"], undefined | { case: undefined }>;

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkFlows } from "../../../packages/cli/src/flow-files/check-flows.ts";
-import { exportFile, type FileFormat } from "../../../packages/cli/src/flow-files/write-file.ts";
-import { exportFolder } from "../../../packages/cli/src/flow-files/export-folder.ts";
-import { readFlowFiles } from "../../../packages/cli/src/flow-files/read-files.ts";
+import { checkFlows } from "../../src/flow-files/check-flows.ts";
+import { exportFile, type FileFormat } from "../../src/flow-files/write-file.ts";
+import { exportFolder } from "../../src/flow-files/export-folder.ts";
+import { readFlowFiles } from "../../src/flow-files/read-files.ts";
 import { type FlowNode, parseFlows } from "@flowgate/flows";
 import { diffFlows } from "@flowgate/flows/compare";
-import { codePoint } from "../../../packages/gateway/test/code-point.ts";
+import { codePoint } from "../../../gateway/test/code-point.ts";
 
 const noStdin = () => Promise.reject(new Error("stdin is not used"));
 

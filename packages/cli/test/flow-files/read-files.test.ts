@@ -2,8 +2,8 @@ import { mkdir, mkdtempDisposable, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { checkFlows, locateProblem } from "../../../packages/cli/src/flow-files/check-flows.ts";
-import { readFlowFiles } from "../../../packages/cli/src/flow-files/read-files.ts";
+import { checkFlows, locateProblem } from "../../src/flow-files/check-flows.ts";
+import { readFlowFiles } from "../../src/flow-files/read-files.ts";
 
 /** Writes files to a new folder. */
 async function createFiles(files: Record<string, string | Uint8Array>) {

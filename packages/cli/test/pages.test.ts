@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { AuditService, RevisionsService, TokensService } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runCommand } from "./run-command.ts";
+import { runCommand } from "../../../test/cli/run-command.ts";
 
 /** How many items there are, and in a page at most, whatever its size should be. */
 const [total, perPage] = [7, 3];

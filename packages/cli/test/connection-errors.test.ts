@@ -7,9 +7,9 @@ import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createAuthority, daysFromNow, issueServer } from "../certificates.ts";
-import { runCommand } from "./run-command.ts";
-import { atTerminal, needsTerminal } from "./terminal.ts";
+import { createAuthority, daysFromNow, issueServer } from "../../../test/certificates.ts";
+import { runCommand } from "../../../test/cli/run-command.ts";
+import { atTerminal, needsTerminal } from "../../../test/cli/terminal.ts";
 
 async function listen(server: Server): Promise<{ port: number; [Symbol.dispose](): void }> {
   server.listen(0, "127.0.0.1");

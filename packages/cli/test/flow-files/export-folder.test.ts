@@ -3,12 +3,12 @@ import { globSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { checkFlows } from "../../../packages/cli/src/flow-files/check-flows.ts";
-import { exportFile } from "../../../packages/cli/src/flow-files/write-file.ts";
-import { exportFolder } from "../../../packages/cli/src/flow-files/export-folder.ts";
-import { readFlowFiles } from "../../../packages/cli/src/flow-files/read-files.ts";
+import { checkFlows } from "../../src/flow-files/check-flows.ts";
+import { exportFile } from "../../src/flow-files/write-file.ts";
+import { exportFolder } from "../../src/flow-files/export-folder.ts";
+import { readFlowFiles } from "../../src/flow-files/read-files.ts";
 import type { FlowNode } from "@flowgate/flows";
-import { onLinux } from "../../needs.ts";
+import { onLinux } from "../../../../test/needs.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));
 

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { cliEnvironment, mainPath, runCli } from "./run-cli.ts";
+import { cliEnvironment, mainPath, runCli } from "../../../test/cli/run-cli.ts";
 
 /** What bash completes the last of these words to. */
 async function completions(...words: string[]): Promise<string[]> {

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { formatProblem } from "../../packages/cli/src/flow-files/source.ts";
-import { validateFlows } from "../../packages/cli/src/flow-files/validate.ts";
+import { formatProblem } from "../src/flow-files/source.ts";
+import { validateFlows } from "../src/flow-files/validate.ts";
 
 /** Validates nodes, each of them on its own line. */
 const validate = (flows: readonly object[]) => {

@@ -1,7 +1,7 @@
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { type Event, EventsService } from "@flowgate/client";
 import { expect, test } from "vitest";
-import { followEvents, type FollowOptions } from "../../../packages/cli/src/live/follow-events.ts";
+import { followEvents, type FollowOptions } from "../../src/live/follow-events.ts";
 
 const bookmark = (id: string) => ({ id, kind: { case: "bookmark", value: {} } }) as const;
 const log = (id: string) => ({ id, kind: { case: "log", value: { message: id } } }) as const;

@@ -48,7 +48,7 @@ export default defineConfig({
         "react/incompatible-library": "off",
       },
     },
-    { files: ["src/cli/**", "bench/**"], rules: { "no-console": "off" } },
+    { files: ["bench/**"], rules: { "no-console": "off" } },
     {
       files: ["src/auth/**", "src/services/**"],
       rules: {

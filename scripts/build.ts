@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { bundleService, readLicenses, writeBundle } from "./bundle.ts";
+import { bundleClient, bundleService, readLicenses, writeBundle } from "./bundle.ts";
 import { ensureConsole } from "./console.ts";
 import { workspaces } from "./workspaces.ts";
 
@@ -19,6 +19,10 @@ for (const path of [...outputs, ...workspaces.map((folder) => join(folder, "dist
 const projects = ["tsconfig.build.json", "packages/client/tsconfig.build.json"];
 execFileSync("tsc", ["--build", "--noCheck", ...projects], { cwd: root, stdio: "inherit" });
 await includeGeneratedCode(join(root, "packages/client/dist"));
+const client = await bundleClient();
+const clientDist = join(root, "packages/cli/dist");
+await writeBundle(client, join(clientDist, "src"));
+await writeFile(join(clientDist, "licenses.txt"), await readLicenses(client.modules));
 for (const folder of workspaces) {
   await writePackage(join(root, folder));
 }
@@ -50,6 +54,7 @@ async function includeGeneratedCode(dist: string): Promise<void> {
 
 async function writePackage(folder: string): Promise<void> {
   const dist = join(folder, "dist");
+  const isBundle = dist === clientDist;
   const {
     private: _,
     devDependencies: __,
@@ -58,12 +63,13 @@ async function writePackage(folder: string): Promise<void> {
     imports,
     ...manifest
   } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
-  const compiled = Object.entries(exports).map(([entry, source]) => {
+  const compiled = Object.entries(exports).flatMap(([entry, source]) => {
     if (!source.endsWith(".ts")) {
-      return [entry, source];
+      return [[entry, source]];
     }
     const file = source.replace(/\.ts$/, "");
-    return [entry, { types: `${file}.d.ts`, default: `${file}.js` }];
+    // A bundle exports nothing: its entries are for other packages of this repository, which contain what they import.
+    return isBundle ? [] : [[entry, { types: `${file}.d.ts`, default: `${file}.js` }]];
   });
   const published = {
     ...manifest,

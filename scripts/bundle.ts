@@ -37,6 +37,11 @@ export async function bundleService(): Promise<Bundle> {
   };
 }
 
+/** Bundles the command line without the service, in the same way. */
+export function bundleClient(): Promise<Bundle> {
+  return bundle({ main: "packages/cli/src/main.ts" }, { chunkFileNames: "[name].js" });
+}
+
 /** `input` has the sources by the paths of the results without their extensions. */
 async function bundle(input: Readonly<Record<string, string>>, options: OutputOptions): Promise<Bundle> {
   await using build = await rolldown({

@@ -2,9 +2,10 @@
 import { writeFile } from "node:fs/promises";
 import { stripVTControlCharacters } from "node:util";
 import { type Argument, type Command, Help, type Option } from "commander";
-import { commandPath, createCommandLine } from "../src/cli/command-line.ts";
-import { settings } from "../src/cli/service/option-flags.ts";
-import type { Program } from "../src/cli/service/program.ts";
+import { commandPath, createCommandLine } from "@flowgate/cli";
+import { settings } from "../src/cli/option-flags.ts";
+import { createServiceCommands } from "../src/cli/service-commands.ts";
+import { unusedProgram } from "../test/cli/unused-program.ts";
 
 export const pageUrl = new URL("../docs/cli.md", import.meta.url);
 
@@ -32,11 +33,11 @@ service are described in [configuration](configuration.md#options).
 - Without a terminal, or with \`NO_COLOR\`, there are no colours and no progress.
 - \`-o json\` and \`-o yaml\` print the responses of the HTTP API; logs and events are one JSON object per line.
 
-## Servers, contexts and tokens
+## Servers and tokens
 
-- The first of these that is set selects the server: \`--server\` or \`--context\`, \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, the current
-  context, \`http://127.0.0.1:8080\`.
-- Contexts and tokens are stored in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (default \`~/.config\`), which only its user may be able to
+- The first of these that is set selects the server, by its URL or by the name under which it is saved: \`--server\`, \`FLOWGATE_SERVER\`,
+  the current server, \`http://127.0.0.1:8080\`.
+- Servers and tokens are stored in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (default \`~/.config\`), which only its user may be able to
   read. \`$XDG_CACHE_HOME/flowgate\` (default \`~/.cache\`) can be deleted at any time.
 - A token is sent only to the server that issued it. \`FLOWGATE_TOKEN\` is sent only to \`FLOWGATE_SERVER\`, or to any server if that
   variable is not set.
@@ -44,19 +45,9 @@ service are described in [configuration](configuration.md#options).
   other means, such as a service mesh.
 `;
 
-const unused = (): never => {
-  throw new Error("no command is run");
-};
-
 /** The page for the current commands. */
 export function formatPage(): string {
-  const program: Program = {
-    version: unused,
-    openFlowgate: unused,
-    migrateStore: unused,
-    exit: unused,
-  };
-  const root = createCommandLine({ ...program, version: () => "" });
+  const root = createCommandLine({ version: "", service: createServiceCommands(unusedProgram) });
   const commands = withCommands(root).filter((each) => each.name() !== "complete");
   const shared = findShared(commands);
   return [
@@ -103,15 +94,14 @@ const argumentsOf = (command: Command): Item[] =>
     description: help.argumentDescription(argument),
   }));
 
-/** Flags that several commands have with the same description; of several such descriptions, the first one. */
+/** Flags that several commands have with the same description; of several such descriptions, the most frequent one. */
 function findShared(commands: readonly Command[]): Map<string, Item> {
-  const items = commands.flatMap(optionsOf);
-  const keys = items.map(keyOf);
-  const repeated = items.filter((item, index) => keys.indexOf(keyOf(item)) < index);
-  const first = repeated.filter(
-    (item) => repeated.find(({ term }) => term === item.term)?.description === item.description,
+  const repeated = Array.from(Map.groupBy(commands.flatMap(optionsOf), keyOf)).filter(([, { length }]) => length > 1);
+  const rarestFirst = repeated.toSorted(([, one], [, other]) => one.length - other.length);
+  const keyByTerm = new Map(rarestFirst.map(([key, [item]]) => [item?.term, key]));
+  return new Map(
+    repeated.flatMap(([key, [item]]) => (item !== undefined && keyByTerm.get(item.term) === key ? [[key, item]] : [])),
   );
-  return new Map(first.map((item) => [keyOf(item), item]));
 }
 
 function describe(command: Command, shared: ReadonlyMap<string, Item>): string {

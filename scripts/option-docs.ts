@@ -1,7 +1,7 @@
 // Writes the options in docs/configuration.md from the schema of the options: `npm run docs`.
 import { readFile, writeFile } from "node:fs/promises";
 import * as z from "zod";
-import { settings } from "../src/cli/service/option-flags.ts";
+import { settings } from "../src/cli/option-flags.ts";
 import { parseOptions } from "../src/options/parse.ts";
 import { optionsSchema } from "../src/options/schema.ts";
 

@@ -5,4 +5,5 @@ export const workspaces = [
   "packages/base",
   "packages/runtime",
   "packages/client",
+  "packages/cli",
 ];

@@ -8,6 +8,7 @@ type Layer = readonly [layers: string, packages?: string];
 /** The packages of this repository that all layers of a tree may import. */
 export const ownPackages: Readonly<Record<string, readonly string[]>> = {
   src: ["@flowgate/base/*", "@flowgate/flows*"],
+  "packages/cli/src": ["@flowgate/base/*", "@flowgate/flows*"],
 };
 
 /** The layers of each source tree, from its base to its entries: each names only those above it. */
@@ -94,25 +95,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @flowgate/runtime* @opentelemetry/api pino",
     ],
     "index.ts": ["store store/open-store.ts options app", "@flowgate/runtime"],
-    // What commands do. Those that call a service load nothing of one.
+    // The commands of the service. The entry loads it.
     cli: [
-      "",
-      `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway openid-client
-        @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
+      "store store/open-store.ts auth options",
+      "@bufbuild/protobuf @flowgate/cli* @flowgate/client @flowgate/runtime* commander yaml zod",
     ],
-    "cli/node-red": [
-      "auth services options cli",
-      "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/runtime* acorn yaml",
-    ],
-    "cli/service": [
-      "store store/open-store.ts auth options cli",
-      "@bufbuild/protobuf @flowgate/client @flowgate/runtime* commander zod",
-    ],
-    // The definitions of the commands.
-    "cli/commands": ["cli cli/node-red cli/service", "@bomb.sh/tab @bufbuild/protobuf* @flowgate/client commander"],
-    "cli/command-line.ts": ["cli cli/commands cli/service", "commander"],
-    "cli/run.ts": ["cli cli/command-line.ts cli/service", "commander"],
-    "cli/main.ts": ["store/open-store.ts app cli cli/run.ts cli/service"],
+    "cli/main.ts": ["store/open-store.ts app cli", "@flowgate/cli*"],
   },
 
   // Knows nothing of nodes and flows.
@@ -176,6 +164,22 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 
   // Runs in browsers.
   "packages/client/src": { ".": ["", "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway/gen/*"] },
+
+  // The client commands, which are installed without the service.
+  "packages/cli/src": {
+    ".": [
+      "",
+      `@bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway @flowgate/gateway/json
+        @flowgate/gateway/json-path cli-table3 commander openid-client yaml yocto-spinner`,
+    ],
+    "node-red": [".", "@bufbuild/protobuf* @connectrpc/connect @flowgate/client acorn yaml"],
+    // The definitions of the commands.
+    commands: [". node-red", "@bomb.sh/tab @bufbuild/protobuf* @flowgate/client commander"],
+    "command-line.ts": [". commands", "commander"],
+    "run.ts": [". command-line.ts", "commander"],
+    "main.ts": [". run.ts"],
+    "index.ts": [". command-line.ts run.ts"],
+  },
 
   // The web console.
   "packages/console/src": {

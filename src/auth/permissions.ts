@@ -112,7 +112,7 @@ export function resolvePermissions(
 }
 
 /** True if this is "*", "read", a known permission, or one on a tab. */
-export function isPermission(name: string, known: ReadonlySet<string>): boolean {
+function isPermission(name: string, known: ReadonlySet<string>): boolean {
   return name === "*" || name === "read" || known.has(name) || parseOnTab(name) !== undefined;
 }
 

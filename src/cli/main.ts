@@ -1,6 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
-import { findPackageJSON } from "node:module";
 import { setFlagsFromString } from "node:v8";
 
 const isService = startsService(process.argv[2]);
@@ -9,17 +7,14 @@ if (isService) {
   // keep the memory. Other commands end before their memory matters, and collecting garbage takes a sixth of their time.
   setFlagsFromString("--semi-space-growth-factor=1");
 }
-const { useCompileCache, useUserCompileCache } = await import("./compile-cache.ts");
+const { useCompileCache, useUserCompileCache } = await import("@flowgate/cli/compile-cache");
 if (!isService) {
   useUserCompileCache(process.env);
 }
-const { runCommandLine } = await import("./run.ts");
+const { readVersion, runCommandLine } = await import("@flowgate/cli");
+const { createServiceCommands } = await import("./service-commands.ts");
 
-await runCommandLine({
-  version() {
-    const manifest = readFileSync(findPackageJSON(import.meta.url) ?? "", "utf8");
-    return (JSON.parse(manifest) as { version: string }).version;
-  },
+const service = createServiceCommands({
   async openFlowgate(options) {
     const { openFlowgate } = await import("../app/flowgate.ts");
     const flowgate = await openFlowgate(options);
@@ -31,6 +26,7 @@ await runCommandLine({
   beforeLoad: useCompileCache,
   exit: (code) => process.exit(code),
 });
+await runCommandLine({ version: readVersion(import.meta.url), service });
 
 /** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
 function startsService(first = "serve"): boolean {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { isMap, isScalar } from "yaml";
-import { parseYaml } from "./yaml.ts";
+import { parseYaml } from "@flowgate/cli/yaml";
 
 const [secretKey, previousKey] = ["credentialSecret", "previousCredentialSecrets"];
 

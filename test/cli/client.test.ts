@@ -26,7 +26,7 @@ beforeAll(async () => {
   });
   env = { XDG_CONFIG_HOME: folder.path };
   configPath = join(folder.path, "flowgate/config.yaml");
-  await succeed(["context", "add", "local", "--server", `${service.url}/`]);
+  await succeed(["server", "add", "local", `${service.url}/`]);
   await succeed(["login", "-u", "ada", "--password-stdin"], { input: `${passwordOf("ada")}\n` });
 });
 afterAll(async () => {
@@ -67,20 +67,20 @@ test("keeps the token in a file that only this user can read", async () => {
 test("keeps the changes of commands that run at the same time", async () => {
   const own = { XDG_CONFIG_HOME: join(folder.path, "shared") };
   const names = ["a", "b", "c", "d"];
-  const add = (name: string) => run(["context", "add", name, "--server", service.url], { env: own });
+  const add = (name: string) => run(["server", "add", name, service.url], { env: own });
   expect((await Promise.all(names.map(add))).map(({ code }) => code)).toEqual(names.map(() => 0));
-  const list = await succeed(["context", "list", "-o", "json"], { env: own });
+  const list = await succeed(["server", "list", "-o", "json"], { env: own });
   expect(names.filter((name) => !list.includes(`"${name}"`))).toEqual([]);
 });
 
 test("replaces the lock of a command that was killed", async () => {
   const own = { XDG_CONFIG_HOME: join(folder.path, "killed") };
-  await succeed(["context", "add", "a", "--server", service.url], { env: own });
+  await succeed(["server", "add", "a", service.url], { env: own });
   const lock = join(folder.path, "killed/flowgate/config.yaml.lock");
   await writeFile(lock, "");
   const longAgo = new Date(Date.now() - 60_000);
   await utimes(lock, longAgo, longAgo);
-  await succeed(["context", "add", "b", "--server", service.url], { env: own });
+  await succeed(["server", "add", "b", service.url], { env: own });
   expect(await readdir(join(folder.path, "killed/flowgate"))).toEqual(["config.yaml"]);
 });
 
@@ -281,20 +281,20 @@ test("a login at a server that is named makes it the current one", async () => {
   const other = service.url.replace("127.0.0.1", "localhost");
   const logIn = (server: string) =>
     succeed(["login", "-u", "bob", "--password-stdin", "-s", server], { input: passwordOf("bob"), ...own });
-  const note = (name: string): string => `It is the current server from now on, as the context ${name}.\n`;
-  await succeed(["context", "add", "local", "--server", service.url], own);
+  const note = (name: string): string => `It is the current server from now on, under the name ${name}.\n`;
+  await succeed(["server", "add", "local", service.url], own);
   expect(await logIn(service.url)).toBe(`Logged in to ${service.url} as bob.\n`);
   const name = `localhost-${service.port}`;
   expect(await logIn(other)).toBe(`Logged in to ${other} as bob.\n${note(name)}`);
   expect(await succeed(["whoami"], own)).toContain(`Server       ${other}\n`);
-  // A server that has a context keeps its name.
+  // A server that is saved keeps its name.
   expect(await logIn(service.url)).toBe(`Logged in to ${service.url} as bob.\n${note("local")}`);
-  await succeed(["login", "-u", "bob", "--password-stdin", "--context", name], {
+  await succeed(["login", "-u", "bob", "--password-stdin", "--server", name], {
     input: passwordOf("bob"),
     ...own,
   });
-  expect(await succeed(["context", "list"], own)).toBe(
-    `   NAME             SERVER                  USER\n*  local            ${service.url}  bob\n   ${name}  ${other}  bob\n`,
+  expect(await succeed(["server", "list"], own)).toBe(
+    `   NAME             SERVER                  USER\n   local            ${service.url}  bob\n*  ${name}  ${other}  bob\n`,
   );
   const variable = { input: passwordOf("bob"), env: { ...own.env, FLOWGATE_SERVER: service.url } };
   expect((await run(["login", "-u", "bob", "--password-stdin", "-s", other], variable)).stderr).toBe(
@@ -302,26 +302,27 @@ test("a login at a server that is named makes it the current one", async () => {
   );
 });
 
-test("switches between contexts", async () => {
-  await succeed(["context", "add", "secure", "--server", "https://flows.example.com", "--tls-server-name", "flows"]);
-  expect(await run(["context", "add", "local", "--server", "http://a"])).toMatchObject({ code: 1, stdout: "" });
-  expect(await succeed(["context", "list"])).toBe(
+test("switches between servers", async () => {
+  await succeed(["server", "add", "secure", "https://flows.example.com", "--tls-server-name", "flows"]);
+  expect(await run(["server", "add", "local", "http://a"])).toMatchObject({ code: 1, stdout: "" });
+  expect(await succeed(["server", "list"])).toBe(
     `   NAME    SERVER                     USER\n*  local   ${service.url.padEnd(27)}ada\n   secure  https://flows.example.com\n`,
   );
-  expect(await succeed(["context", "show", "secure"])).toBe(
-    "Name             secure\nServer           https://flows.example.com\nTLS server name  flows\n",
-  );
-  expect((await run(["status", "--context", "none"])).stderr).toContain("There are: local, secure.");
-  await succeed(["context", "use", "secure"]);
-  expect(await succeed(["whoami", "--context", "local"])).toContain("ada");
-  expect(await succeed(["whoami"], { env: { FLOWGATE_CONTEXT: "local" } })).toContain("ada");
-  await succeed(["context", "remove", "secure"]);
-  await succeed(["context", "use", "local"]);
+  expect(JSON.parse(await succeed(["server", "list", "-o", "json"]))).toMatchObject([
+    { name: "local", current: true, user: "ada" },
+    { name: "secure", current: false, server: "https://flows.example.com", tlsServerName: "flows" },
+  ]);
+  expect((await run(["status", "--server", "none"])).stderr).toContain("the name of a saved one: local, secure.");
+  await succeed(["server", "use", "secure"]);
+  expect(await succeed(["whoami", "--server", "local"])).toContain("ada");
+  expect(await succeed(["whoami"], { env: { FLOWGATE_SERVER: "local" } })).toContain("ada");
+  await succeed(["server", "remove", "secure"]);
+  await succeed(["server", "use", "local"]);
 });
 
 test("keeps the comments of the configuration file", async () => {
   await writeFile(configPath, `# mine\n${await readFile(configPath, "utf8")}`);
-  await succeed(["context", "use", "local"]);
+  await succeed(["server", "use", "local"]);
   expect(await readFile(configPath, "utf8")).toMatch(/^# mine\n/);
 });
 

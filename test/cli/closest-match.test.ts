@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { closestMatch } from "../../src/cli/service/read-options.ts";
+import { closestMatch } from "../../src/cli/read-options.ts";
 
 const words = ["host", "port", "dataDir", "runtime", "limits", "log", "bodyBytes"];
 

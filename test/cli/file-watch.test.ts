@@ -2,7 +2,7 @@ import { mkdir, mkdtempDisposable, readFile, rename, rm, symlink, writeFile } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createFileWatch } from "../../src/cli/service/serve.ts";
+import { createFileWatch } from "../../src/cli/serve.ts";
 
 const pollIntervalMs = 50;
 

@@ -85,7 +85,7 @@ test("set changes a value: JSON, a text, or stdin", async () => {
   expect(await text(["-"], '{"large": true}\n')).toMatchObject({ text: { large: true } });
 });
 
-test("rm deletes a value, or removes the context of a server", async () => {
+test("rm deletes a value", async () => {
   expect(await flowgate(["rm", "flow/Invoices/total"])).toEqual({
     code: 0,
     stdout: "Deleted flow/T/total.\n",
@@ -93,8 +93,6 @@ test("rm deletes a value, or removes the context of a server", async () => {
   });
   const gone = await flowgate(["get", "flow/Invoices/total"]);
   expect(gone).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("flow/T/total") as string });
-  await flowgate(["add", "staging", "--server", service.url]);
-  expect(await flowgate(["rm", "staging"])).toEqual({ code: 0, stdout: "Removed the context staging.\n", stderr: "" });
 });
 
 test.each(["price", "flow", "flow/", "tab/T/total", "global/"])("set rejects the name %j", async (name) => {

@@ -1,8 +1,8 @@
 // A process that starts a stub gateway, which opens on command and stops at once, never, or when it is signalled again.
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
-import { CliFailure } from "../../src/cli/failure.ts";
-import { start } from "../../src/cli/service/serve.ts";
+import { CliFailure } from "@flowgate/cli";
+import { start } from "../../src/cli/serve.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 
 const mode = process.argv[2];

@@ -30,23 +30,27 @@ test.each([
   ["start with one", [...start, "--config", "/dev/null"], ["yaml", "zod"]],
 ])("%s loads only what it needs", async (_, args, packages) => {
   const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
-  expect(stderr).toMatch(/^src\/cli\/run\.ts$/m);
+  expect(stderr).toMatch(/^packages\/cli\/src\/run\.ts$/m);
   const found = ["pg", "yaml", "zod"].filter((name) => stderr.includes(`node_modules/${name}/`));
   expect(found).toEqual(packages);
 });
 
 test.each([
-  ["help", ["--help"]],
-  ["a call", ["whoami", "--server", "http://127.0.0.1:1"]],
-  ["a list of contexts", ["context", "list"]],
-])("%s loads nothing of the service", async (_, args) => {
-  const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
-  const loaded = [...stderr.matchAll(/^src\/(\S+\.ts)$/gm)]
-    .map(([, path = ""]) => path)
-    .filter((path) => !path.startsWith("cli/"));
-  expect(stderr).toMatch(/^src\/cli\/run\.ts$/m);
-  expect(loaded.filter((path) => !/^base\/(?:addresses|error-code)\.ts$/.test(path))).toEqual([]);
-  expect(stderr).not.toMatch(/^src\/cli\/service\/(?!option-flags)/m);
+  ["help", ["--help"], []],
+  ["a check of files", ["validate", "-"], ["yaml"]],
+  ["a call", ["whoami", "--server", "http://127.0.0.1:1"], ["@connectrpc"]],
+  ["a list of contexts", ["context", "list"], []],
+])("%s loads nothing of the service", async (_, args, packages) => {
+  const { stderr } = await runCli(args, { input: "[]", env: { NODE_OPTIONS: `--import ${listing}` } });
+  const loaded = [...stderr.matchAll(/^src\/(\S+\.ts)$/gm)].map(([, path = ""]) => path);
+  expect(stderr).toMatch(/^packages\/cli\/src\/run\.ts$/m);
+  expect(loaded.toSorted()).toEqual([
+    "cli/local-actions.ts",
+    "cli/main.ts",
+    "cli/option-flags.ts",
+    "cli/service-commands.ts",
+  ]);
+  expect(["@connectrpc", "yaml", "zod"].filter((name) => stderr.includes(`node_modules/${name}/`))).toEqual(packages);
 });
 
 test("the start loads node:http without Node's HTTP client", async () => {

@@ -6,7 +6,8 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import type { Command } from "commander";
-import { createCommandLine } from "../../src/cli/command-line.ts";
+import { createCommandLine } from "@flowgate/cli";
+import { createServiceCommands } from "../../src/cli/service-commands.ts";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
 import { unusedProgram } from "./unused-program.ts";
@@ -27,7 +28,7 @@ test.each([
   ],
   [
     ["audit", "verify", "--help"],
-    ["--server <url>", "--data-dir <path>"],
+    ["--server <server>", "--data-dir <path>"],
   ],
 ])("%j teaches how to use it", async (args, parts) => {
   const { code, stdout, stderr } = await runCommand(args);
@@ -38,7 +39,7 @@ test.each([
 });
 
 /** The words of all commands. */
-const commandLine = createCommandLine(unusedProgram);
+const commandLine = createCommandLine({ version: "", service: createServiceCommands(unusedProgram) });
 const paths = (command: Command, path: readonly string[] = []): (readonly string[])[] =>
   command.commands
     .filter((each) => each.name() !== "complete")
@@ -63,9 +64,9 @@ test("shows the flags of the connection where a server is called only", async ()
   const [status, serve, list] = await Promise.all([
     runCommand(["status", "--help"]),
     runCommand(["serve", "--help"]),
-    runCommand(["context", "list", "--help"]),
+    runCommand(["server", "list", "--help"]),
   ]);
-  expect(status.stdout).toContain("--server <url>");
+  expect(status.stdout).toContain("--server <server>");
   expect(serve.stdout).not.toMatch(/--server|--output/);
   expect(list.stdout).not.toContain("--server");
   expect(list.stdout).toContain("--output");
@@ -125,7 +126,7 @@ test.each([
   ],
   [
     ["audit", "verify", "--store", "sqlite:a", "--server", "http://localhost"],
-    "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
+    "audit verify checks the log either at a server or in a store: use --server, or else --config, --data-dir or --store.",
     "audit verify",
   ],
   [["audit", "verify", "--port", "1"], "Unknown option '--port'.", "audit verify"],
@@ -169,24 +170,17 @@ test.each([
     "migrate",
   ],
   [["serve", "now"], "Too many arguments for 'serve'. Expected 0 arguments but got 1: now.", "serve"],
-  [
-    ["start", "--config", "flowgate.yaml"],
-    "--config is a flag of the service: start it with flowgate serve. flowgate start starts the flows of a service that runs.",
-    "start",
-  ],
   [["serve", "--server", "x"], "serve takes no --server, since it connects to no server.", "serve"],
   [["version", "-o", "json"], "version takes no --output, since it connects to no server.", "version"],
-  [["context", "list", "--timeout", "1"], "list takes no --timeout, since it connects to no server.", "context list"],
+  [["server", "list", "--timeout", "1"], "list takes no --timeout, since it connects to no server.", "server list"],
   [["status", "--timeout", "soon"], "--timeout: must be a number of seconds up to 86400, such as 30."],
   [
     ["status", "-o", "xml"],
     "Option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are json, yaml.",
     "status",
   ],
-  [
-    ["status", "--server", "http://a", "--context", "b"],
-    "--server and --context both name a server: specify one of them.",
-  ],
+  [["status", "--context", "b"], "Unknown option '--context'. It is --server now.", "status"],
+  [["context", "use", "b"], "Unknown command 'use'. It is flowgate server use now.", "context"],
   [
     ["hash-password", "hunter2"],
     "hash-password takes no arguments, as other users of this machine could see them. It prompts, or reads a line from stdin.",

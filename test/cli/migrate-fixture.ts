@@ -1,9 +1,10 @@
 // A process that migrates a store, until it is interrupted.
 import { once } from "node:events";
-import { runCommandLine } from "../../src/cli/run.ts";
+import { runCommandLine } from "@flowgate/cli";
+import { createServiceCommands } from "../../src/cli/service-commands.ts";
 import { unusedProgram } from "./unused-program.ts";
 
-await runCommandLine({
+const service = createServiceCommands({
   ...unusedProgram,
   exit: (code) => process.exit(code),
   async migrateStore({ signal }) {
@@ -17,3 +18,4 @@ await runCommandLine({
     throw signal?.reason;
   },
 });
+await runCommandLine({ version: "", service });

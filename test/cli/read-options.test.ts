@@ -2,7 +2,7 @@ import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readOptions } from "../../src/cli/service/read-options.ts";
+import { readOptions } from "../../src/cli/read-options.ts";
 
 /** Reads options from YAML, flags and variables; returns the problems if they are invalid. */
 async function read(

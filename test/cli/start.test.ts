@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { explainStartFailure } from "../../src/cli/service/serve.ts";
+import { explainStartFailure } from "../../src/cli/serve.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { exitCode } from "./run-cli.ts";
 

@@ -1,4 +1,4 @@
-import type { Program } from "../../src/cli/service/program.ts";
+import type { Program } from "../../src/cli/program.ts";
 
 const unused = (): never => {
   throw new Error("this is not expected to be called");
@@ -6,7 +6,6 @@ const unused = (): never => {
 
 /** For what uses the definitions of the commands only. */
 export const unusedProgram: Program = {
-  version: () => "0.0.0",
   openFlowgate: unused,
   migrateStore: unused,
   exit: unused,

@@ -2,8 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { createCommandLine } from "../../src/cli/command-line.ts";
-import type { Program } from "../../src/cli/service/program.ts";
+import { createCommandLine } from "@flowgate/cli";
+import { createServiceCommands } from "../../src/cli/service-commands.ts";
+import { unusedProgram } from "../cli/unused-program.ts";
 import { root } from "../packaging/stage.ts";
 
 const documents = [
@@ -16,13 +17,7 @@ const documents = [
   "examples/gitlab-ci/.gitlab-ci.yml",
 ];
 
-const unused = () => Promise.reject(new Error("no command is run"));
-const commandLine = createCommandLine({
-  version: () => "0.0.0",
-  openFlowgate: unused,
-  migrateStore: unused,
-  exit: () => process.exit(),
-} satisfies Program);
+const commandLine = createCommandLine({ version: "", service: createServiceCommands(unusedProgram) });
 
 /** What a command line such as `flowgate audit verify --seq 1` names and does not exist. */
 function findUnknown(line: string): string[] {

@@ -21,9 +21,12 @@ export function buildPackages(): Promise<Build> {
   return createOnce("build", buildIn);
 }
 
-/** The folder in whose `node_modules` npm has installed the packed packages, with what they depend on, once for all test files of a run. */
+/**
+ * The folder in whose `node_modules` npm has installed the packed packages, with what they depend on, once for all test files of a run.
+ * Without the client, whose program has the same name as that of the service.
+ */
 export async function installPackages(): Promise<string> {
-  const { archives } = await buildPackages();
+  const { "@flowgate/cli": _, ...archives } = (await buildPackages()).archives;
   return createOnce("installed", async (runFolder) => {
     const folder = join(runFolder, "installed");
     await mkdir(folder);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import bcrypt from "bcryptjs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { settings } from "../../src/cli/service/option-flags.ts";
+import { settings } from "../../src/cli/option-flags.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { send } from "../e2e/rest.ts";
 import { startService } from "../e2e/service.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { settings } from "../../src/cli/service/option-flags.ts";
+import { settings } from "../../src/cli/option-flags.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { root } from "./stage.ts";

@@ -86,6 +86,7 @@ export {
   RevisionCause,
   RevisionCauseSchema,
   RevisionSchema,
+  type SetFlowsRequest,
   SetFlowsRequestSchema,
   type SetFlowsResponse,
   SetFlowsResponseSchema,

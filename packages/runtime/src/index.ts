@@ -39,7 +39,8 @@ export type {
   FlowUser,
 } from "./flow-settings.ts";
 export { parseNetworkRule, type NetworkAccess, type NetworkRule } from "./network-policy.ts";
-export { hasWildcard, passedVariables } from "./sandbox.ts";
+export { hasWildcard } from "./sandbox.ts";
+export { passedVariables } from "@flowgate/base/passed-variables";
 export { ProtectedPorts, endpointOf, protectServers, type Endpoint } from "./protected-ports.ts";
 export { canFlowsWrite, describeWritableModules, type WritableFolders } from "./writable-folders.ts";
 export type {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Initialize, LoadModules } from "./messages.ts";
-import type { ModuleLists } from "./modules/policy.ts";
+import type { ModuleLists } from "@flowgate/base/module-rules";
 import type { CompleteOptions } from "./options.ts";
 import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 

@@ -1,10 +1,10 @@
 import { type Fields, isFields } from "@flowgate/base/fields";
+import type { ModuleLists } from "@flowgate/base/module-rules";
 import type { CredentialValue, DeploymentType } from "@flowgate/flows";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { Certificate, FlowSettings } from "./flow-settings.ts";
 import { type FlowSpans, parseFlowSpans } from "./flow-spans.ts";
-import type { ModuleLists } from "./modules/policy.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type Measurements, parseMeasurements } from "./measurements.ts";
 import {

@@ -1,19 +1,9 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { passedVariables } from "@flowgate/base/passed-variables";
 import { resolvePackage } from "@flowgate/base/resolve-package";
 import type { SandboxPermissions } from "./options.ts";
-
-export const passedVariables: readonly string[] = [
-  "PATH",
-  "LANG",
-  "LANGUAGE",
-  "LC_ALL",
-  "TZ",
-  "NODE_EXTRA_CA_CERTS",
-  "SSL_CERT_FILE",
-  "SSL_CERT_DIR",
-];
 
 /** The exec node can't be created unless it can check that this file exists. Running it needs `childProcess`. */
 const execShell = "/bin/bash";

@@ -3,7 +3,8 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDirectory } from "@flowgate/base/directories";
 import type { LogEntry } from "./messages.ts";
-import { formatModule, readModules } from "./modules/spec.ts";
+import { readModules } from "./modules/spec.ts";
+import { formatModule } from "@flowgate/base/module-names";
 
 type Log = (entry: LogEntry, source: "runtime") => void;
 

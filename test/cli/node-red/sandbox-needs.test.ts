@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { findSandboxNeeds } from "../../../src/cli/node-red/sandbox-needs.ts";
+import { findSandboxNeeds } from "../../../packages/cli/src/node-red/sandbox-needs.ts";
 import type { FlowNode } from "@flowgate/flows";
 import { runtime } from "../../../src/options/runtime.ts";
 

@@ -6,9 +6,11 @@ import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formatInstall } from "../../../src/cli/node-red/required-modules.ts";
-import { type NodeRedImport, readUserFolder } from "../../../src/cli/node-red/user-folder.ts";
+import { formatInstall } from "../../../packages/cli/src/node-red/required-modules.ts";
+import { type NodeRedImport, readUserFolder } from "../../../packages/cli/src/node-red/user-folder.ts";
+import { createServiceCommands } from "../../../src/cli/service-commands.ts";
 import { type OptionsInput, parseOptions } from "../../../src/options/parse.ts";
+import { unusedProgram } from "../unused-program.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));
 
@@ -279,7 +281,8 @@ async function translate(settings: string, prepare?: (folder: string) => Promise
   await writeFile(join(folder.path, "settings.js"), settings);
   await writeFile(join(folder.path, "flows.json"), JSON.stringify(flows));
   await prepare?.(folder.path);
-  const { report, configuration, context } = await readUserFolder({ folder: folder.path });
+  const { checkConfiguration } = createServiceCommands(unusedProgram);
+  const { report, configuration, context } = await readUserFolder({ folder: folder.path, checkConfiguration });
   return {
     rows: report.map(({ name, file, outcome, detail }) => `${file} ${name}: ${outcome}: ${detail}`),
     configuration: parse((configuration ?? "{}").replaceAll(folder.path, "FOLDER")) as OptionsInput,

@@ -4,7 +4,7 @@ import { hasCode } from "@flowgate/base/error-code";
 import { splitSetId } from "../modules/disabled.ts";
 import { readCertainManifest } from "@flowgate/base/manifest";
 import type { LoadModules } from "../messages.ts";
-import type { ModuleLists } from "../modules/policy.ts";
+import type { ModuleLists } from "@flowgate/base/module-rules";
 import { readNodeDependencies, sortByNodeDependencies } from "../modules/node-dependencies.ts";
 import type { NodeRed } from "./node-red.ts";
 

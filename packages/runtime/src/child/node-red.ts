@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import type { FlowCors } from "../flow-settings.ts";
 import type { Initialize } from "../messages.ts";
-import type { ModuleLists } from "../modules/policy.ts";
+import type { ModuleLists } from "@flowgate/base/module-rules";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { NodeRedContextStore } from "./context-database.ts";

@@ -1,14 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { isNodeRedName } from "@flowgate/base/module-names";
 import { resolvePackage } from "@flowgate/base/resolve-package";
 
 /** The name under which Node-RED lists its own nodes. */
 export const coreModule = "node-red";
-
-/** Whether it is the name of Node-RED, or of one of its parts. Some file systems ignore the case of letters. */
-export function isNodeRedName(name: string): boolean {
-  return /^(?:node-red$|@node-red\/)/i.test(name);
-}
 
 /** Why no package of this name can be added, whatever is in it; undefined: one can. */
 export function explainReserved(name: string): string | undefined {

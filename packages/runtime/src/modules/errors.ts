@@ -1,6 +1,6 @@
 import { hasCode } from "@flowgate/base/error-code";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { isModuleName, isVersionRange } from "./spec.ts";
+import { isModuleName, isVersionRange } from "@flowgate/base/module-names";
 import type { NpmError } from "./npm.ts";
 
 /** Codes of npm and Node.js for a registry that can't be reached, or does not answer. */

@@ -14,15 +14,18 @@ export { isModuleFailure } from "./errors.ts";
 
 // What a folder contains
 export { modulesDirName } from "./folder.ts";
-export { formatModule, isModuleName, isVersionRange, readModules, type ModuleSpec } from "./spec.ts";
+export { readModules } from "./spec.ts";
+export { formatModule, isModuleName, isVersionRange, type ModuleSpec } from "@flowgate/base/module-names";
 export { signModules } from "./catalog.ts";
 export { noneDisabled, readDisabled, type Disabled } from "./disabled.ts";
 export { isSetName } from "./disable.ts";
 export { readSubflows } from "./subflows.ts";
-export { coreModule, coreSetOf, explainReserved, findCoreDir, isNodeRedName, scanCore } from "./core-nodes.ts";
+export { coreModule, coreSetOf, explainReserved, findCoreDir, scanCore } from "./core-nodes.ts";
+export { isNodeRedName } from "@flowgate/base/module-names";
 
 // Which modules may be installed and loaded
-export { completeDeny, isAllowed, isModuleRule, listsByName, type ModuleLists } from "./policy.ts";
+export { isAllowed, isModuleRule, listsByName } from "./policy.ts";
+export { completeDeny, type ModuleLists } from "@flowgate/base/module-rules";
 
 // The steps of a change, for a command that makes it while no runtime is open
 export { cacheName, changeModules, type Staging } from "./change.ts";

@@ -3,7 +3,7 @@ import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { readDisabled, splitSetId } from "./disabled.ts";
-import { type ModuleSpec, isVersionRange } from "./spec.ts";
+import { type ModuleSpec, isVersionRange } from "@flowgate/base/module-names";
 import { readCertainManifest } from "@flowgate/base/manifest";
 import { type InstalledModule, readInstalledModules } from "./catalog.ts";
 import type { Staging } from "./change.ts";

@@ -2,11 +2,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Fields, isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
+import { isNodeRedName } from "@flowgate/base/module-names";
 import { isWithin } from "@flowgate/base/directories";
 import { readManifest } from "@flowgate/base/manifest";
 import { readNodeDependencies, sortByNodeDependencies } from "./node-dependencies.ts";
 import { readNodeFiles } from "./catalog.ts";
-import { explainReserved, isNodeRedName } from "./core-nodes.ts";
+import { explainReserved } from "./core-nodes.ts";
 import type { LockedPackage } from "./lockfile.ts";
 
 /** Throws if Node-RED could not load the module, or would load files from outside of it. */

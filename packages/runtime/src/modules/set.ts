@@ -1,6 +1,7 @@
 import semver from "semver";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { isModuleName, isVersionRange, maxModules } from "./spec.ts";
+import { maxModules } from "./spec.ts";
+import { isModuleName, isVersionRange } from "@flowgate/base/module-names";
 import type { InstalledModule } from "./catalog.ts";
 import { explainReserved } from "./core-nodes.ts";
 

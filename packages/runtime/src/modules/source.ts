@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { isModuleName, isVersionRange } from "./spec.ts";
+import { isModuleName, isVersionRange } from "@flowgate/base/module-names";
 import { ArchiveError } from "./archive.ts";
 import { explainReserved } from "./core-nodes.ts";
 import { type PackageSource, assertRequiresRegistry } from "./install.ts";

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { type Fields, isFields } from "@flowgate/base/fields";
-import { isModuleName } from "./spec.ts";
+import { isModuleName } from "@flowgate/base/module-names";
 import { type ArchiveEntry, ArchiveError, readArchive } from "./archive.ts";
 
 /** What the package.json of a package says. */

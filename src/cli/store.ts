@@ -1,0 +1,97 @@
+import { create } from "@bufbuild/protobuf";
+import { VerifyAuditResponseSchema } from "@flowgate/client";
+import { formatHead, parseHead } from "../store/audit-store.ts";
+import { type CopyProgress, type CopyResult, verifyAudit } from "../store/open-store.ts";
+import { printVerification, type Output, createProgress } from "@flowgate/cli/output";
+import { CliFailure, UsageFailure } from "@flowgate/cli";
+import type { Program } from "./program.ts";
+import { readOptions } from "./read-options.ts";
+import type { Flags } from "./option-flags.ts";
+import { signalExitCodes, untilSignal } from "./until-signal.ts";
+
+/** Copies a store to another one, and prints the remaining steps. A signal ends it, and nothing is copied. */
+export async function migrate(flags: Flags, { migrateStore, exit }: Program): Promise<void> {
+  if (!flags.has("from") && !flags.has("to")) {
+    throw new UsageFailure("migrate requires --from, --to or both: the URLs of the stores.");
+  }
+  const { store: from } = await readOptions(flags, process.env, { storeFlag: "from" });
+  const {
+    store: to,
+    dataDir,
+    credentialSecret,
+    previousCredentialSecrets,
+  } = await readOptions(flags, process.env, { storeFlag: "to" });
+  if (from === to) {
+    throw new UsageFailure("--from and --to are the same store. The one that is left out is the configured store.");
+  }
+  const interruption = new AbortController();
+  let exitCode = 1;
+  void untilSignal(exit).then((signal) => {
+    exitCode = signalExitCodes[signal];
+    interruption.abort(new Error("it was interrupted, and nothing was copied"));
+  });
+  // The handler of signals above needs the time until the copy has ended.
+  const progress = createProgress({ handleSignals: false });
+  try {
+    const result = await progress.during("Copying", (update) =>
+      migrateStore({
+        from,
+        to,
+        dataDir,
+        credentialSecret,
+        previousCredentialSecrets,
+        onProgress: (copied) => update(formatProgress(copied)),
+        signal: interruption.signal,
+      }),
+    );
+    const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
+    process.stdout.write(describe(result, key));
+  } catch (error) {
+    throw new CliFailure(`The migration failed: ${error instanceof Error ? error.message : String(error)}`, {
+      exitCode,
+    });
+  }
+}
+
+function formatProgress({ phase, done, total }: CopyProgress): string {
+  const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+  return `${phase === "copying" ? "Copying" : "Checking"}: ${percent}% of ${total} rows`;
+}
+
+function describe({ counts, auditProblem }: CopyResult, key: string): string {
+  const [revisions, tokens, entries] = (["revision", "token", "audit"] as const).map((table) => counts.get(table) ?? 0);
+  const warning =
+    auditProblem === undefined
+      ? ""
+      : `The audit log was copied as it is, but had been changed before: ${auditProblem}.\n`;
+  return (
+    `Copied and checked (revisions: ${revisions}, tokens: ${tokens}, audit entries: ${entries}). ` +
+    `The credentials are encrypted with ${key}.\n${warning}` +
+    "Start the service with the new store. The previous one was not changed: keep it until the service runs, and remove it then.\n"
+  );
+}
+
+/** Checks the audit log in the store, and prints the result as if the server had checked it. `head` was printed earlier. */
+export async function verifyStore(output: Output, head: string | undefined, flags: Flags): Promise<void> {
+  const options = await readOptions(flags, process.env);
+  const expected = head === undefined ? undefined : parseHead(head);
+  if (head !== undefined && expected === undefined) {
+    throw new UsageFailure(
+      "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
+    );
+  }
+  const result = await verifyAudit(options, expected).catch((error: unknown) => {
+    throw new CliFailure(`The audit log can't be read: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  const { entries, revisions, problem } = result;
+  printVerification(
+    output,
+    create(VerifyAuditResponseSchema, {
+      intact: problem === undefined,
+      problem: problem ?? "",
+      entries,
+      revisions,
+      head: result.head.seq === 0 ? "" : formatHead(result.head),
+    }),
+  );
+}

@@ -1,8 +1,6 @@
 /** The settings of all modules together. */
 export const settingLimits = {
   count: 1_000,
-  nameBytes: 500,
-  valueBytes: 256 * 1024,
   totalBytes: 4 * 1024 * 1024,
 } as const;
 

@@ -101,7 +101,8 @@ test("the linter finds forbidden imports of each kind, and no others", async () 
     "packages/runtime/src/main.ts": 'export * from "@node-red/runtime";\n',
     "packages/runtime/src/child/main.ts": 'export * from "@node-red/runtime";\n',
     "packages/runtime/src/child/log.ts": 'export const load = () => import("@node-red/util");\n',
-    "packages/runtime/src/child/events.ts": 'import type { Events } from "@node-red/util";\nexport type Own = Events;\n',
+    "packages/runtime/src/child/events.ts":
+      'import type { Events } from "@node-red/util";\nexport type Own = Events;\n',
     "src/telemetry/spans.ts": 'export * from "@opentelemetry/sdk-trace";\n',
     "src/cli/status/status.ts": 'export * from "../../options/parse.ts";\n',
     "src/cli/service/start.ts": 'export * from "../../options/parse.ts";\n',

@@ -71,7 +71,6 @@ export async function openRuntimes(
       modules,
       flows: store.flows,
       store: store.modules,
-      onInstalled: () => void runtime.applyModules(store.flows.active()),
       log,
     }),
   );
@@ -118,6 +117,7 @@ export async function openRuntimes(
       },
     ),
   );
+  stack.use(moduleFollower.onInstalled(() => void runtime.applyModules(store.flows.active())));
   live.follow(runtime);
   const earlierExits = await readEarlierExits(live.journal, live.hub.runtime).catch((err: unknown) => {
     log.warn({ err }, "the exits of the flow runtime within the last hour can't be read");

@@ -8,8 +8,6 @@ type FollowerOptions = {
   readonly modules: Pick<Modules, "compare" | "replace">;
   readonly flows: Pick<FlowStore, "active">;
   readonly store: Pick<ModuleStore, "find" | "findTarball" | "onChange">;
-  /** Called when modules were installed that the active revision needs, and flows may have been started without them. */
-  readonly onInstalled: () => void;
   readonly log: Logger;
 };
 
@@ -26,6 +24,7 @@ const retryMs = 60_000;
 export class ModuleFollower implements Disposable {
   readonly #options: FollowerOptions;
   readonly #changes = createListeners<void>();
+  readonly #installations = createListeners<void>();
   #following: Disposable | undefined;
   #running: Promise<boolean> | undefined;
   #next: Promise<boolean> | undefined;
@@ -43,7 +42,7 @@ export class ModuleFollower implements Disposable {
     this.#following = this.#options.store.onChange(() => this.follow());
     const known = Promise.withResolvers<void>();
     using _ = this.#changes.add(known.resolve);
-    await Promise.race([this.prepare().then((installed) => installed && this.#options.onInstalled()), known.promise]);
+    await Promise.race([this.#prepareAndNotify(), known.promise]);
   }
 
   /** True if modules are being installed without which flows must not be started. */
@@ -75,9 +74,20 @@ export class ModuleFollower implements Disposable {
     return this.#next;
   }
 
-  /** Installs what the active revision needs, and starts the flows with it. */
+  /** Installs what the active revision needs, for flows that may have been started without it. */
   follow(): void {
-    void this.prepare().then((installed) => installed && this.#options.onInstalled());
+    void this.#prepareAndNotify();
+  }
+
+  /** Calls the listener when `start` or `follow` has installed something. Disposing ends the subscription. */
+  onInstalled(listener: () => void): Disposable {
+    return this.#installations.add(listener);
+  }
+
+  async #prepareAndNotify(): Promise<void> {
+    if (await this.prepare()) {
+      this.#installations.notify();
+    }
   }
 
   [Symbol.dispose](): void {

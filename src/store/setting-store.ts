@@ -1,7 +1,5 @@
 export const settingLimits = {
   count: 1_000,
-  nameBytes: 500,
-  valueBytes: 256 * 1024,
   totalBytes: 4 * 1024 * 1024,
 } as const;
 

@@ -1,14 +1,6 @@
-import {
-  addHelp,
-  assertNoServer,
-  findCommand,
-  isGiven,
-  type LocalAction,
-  outputAction,
-  runsLocally,
-  UsageFailure,
-} from "@flowgate/cli";
+import { addHelp, assertNoServer, findCommand, isGiven, outputAction, runsLocally, UsageFailure } from "@flowgate/cli";
 import type { Command } from "commander";
+import type { Options } from "../options/parse.ts";
 import type { InstallFlags } from "./modules.ts";
 import { addSettings, readFlags, storeSettings } from "./option-flags.ts";
 
@@ -18,7 +10,8 @@ export function addLocalActions(root: Command): void {
   addHelp(findCommand(root, "module"), { details: moduleDetails, examples: {} });
   addModuleList(findCommand(root, "module list"));
   addModuleInstall(findCommand(root, "module install"));
-  addModuleRemove(findCommand(root, "module remove"));
+  const remove = findCommand(root, "module remove");
+  addDataDir(remove, ({ removeModules }, options) => removeModules(remove.args, options));
 }
 
 function addAuditVerify(command: Command): void {
@@ -27,28 +20,25 @@ function addAuditVerify(command: Command): void {
     details: verifyDetails,
     examples: { "flowgate audit verify --data-dir /var/lib/flowgate": "without the server" },
   });
-  const flags = ["--config", "--data-dir", "--store"];
-  const conflict =
-    "audit verify checks the log either at a server or in a store: use --server, or else --config, --data-dir or --store.";
-  runsLocally(
-    command,
-    whenGiven(flags, conflict, async () => {
+  runsLocally(command, () => {
+    if (!["--config", "--data-dir", "--store"].some((flag) => isGiven(command, flag))) {
+      return undefined;
+    }
+    assertNoServer(
+      command,
+      "audit verify checks the log either at a server or in a store: use --server, or else --config, --data-dir or --store.",
+    );
+    return async () => {
       const { verifyStore } = await import("./store.ts");
       await outputAction(async () => (output) => verifyStore(output, command.args[0], readFlags(command)))(command);
-    }),
-  );
+    };
+  });
 }
 
 function addModuleList(command: Command): void {
-  addLocalFlags(command);
   addHelp(command, { examples: { "flowgate module list --data-dir /var/lib/flowgate": "without the server" } });
-  runsLocally(
-    command,
-    whenGiven(localFlags, noServer, async () => {
-      const { listModules } = await import("./modules.ts");
-      const options = await readLocalOptions(command);
-      await outputAction(async () => (output) => listModules(output, options))(command);
-    }),
+  addDataDir(command, ({ listModules }, options) =>
+    outputAction(async () => (output) => listModules(output, options))(command),
   );
 }
 
@@ -66,7 +56,6 @@ function addModuleInstall(command: Command): void {
       collect,
     )
     .option("--allow-git", "without the server: also install what packages require from git repositories and URLs");
-  addLocalFlags(command);
   addHelp(command, {
     details: installDetails,
     examples: {
@@ -74,64 +63,49 @@ function addModuleInstall(command: Command): void {
         "with a native addon, without the server",
     },
   });
-  const runLocally = whenGiven(localFlags, noServer, async () => {
-    const { installModules } = await import("./modules.ts");
-    await installModules(command.args, command.opts<InstallFlags>(), await readLocalOptions(command));
-  });
-  runsLocally(command, () => {
-    const action = runLocally(command);
-    const flag = ["--registry", "--npmrc", "--allow-scripts", "--allow-git"].find((name) => isGiven(command, name));
-    if (action === undefined && flag !== undefined) {
-      throw new UsageFailure(
-        `${flag} is for modules in a data directory: name it with --data-dir or --config. What a server does is in its configuration, in modules.`,
-      );
-    }
-    return action;
-  });
-}
-
-function addModuleRemove(command: Command): void {
-  addLocalFlags(command);
-  runsLocally(
+  addDataDir(
     command,
-    whenGiven(localFlags, noServer, async () => {
-      const { removeModules } = await import("./modules.ts");
-      await removeModules(command.args, await readLocalOptions(command));
-    }),
+    ({ installModules }, options) => installModules(command.args, command.opts<InstallFlags>(), options),
+    ["--registry", "--npmrc", "--allow-scripts", "--allow-git"],
   );
 }
 
-/** An action for when one of these flags is given; `conflict` is the failure if a server is named too. */
-function whenGiven(flags: readonly string[], conflict: string, action: () => Promise<void>): LocalAction {
-  return (command) => {
-    if (!flags.some((flag) => isGiven(command, flag))) {
-      return undefined;
-    }
-    assertNoServer(command, conflict);
-    return action;
-  };
-}
+type Modules = typeof import("./modules.ts");
 
-const localFlags = ["--config", "--data-dir"];
-
-/** Without their environment variables, which do not make a command work without the server. */
-function addLocalFlags(command: Command): void {
+/** Lets a command work in a data directory. `others` are its flags for that only. */
+function addDataDir(
+  command: Command,
+  run: (modules: Modules, options: Options) => Promise<void>,
+  others: readonly string[] = [],
+): void {
+  // Without their environment variables, which do not make a command work without the server.
   command
     .option(
       "--config <path>",
       "work without the server: in the data directory of this configuration file, and as it says",
     )
     .option("--data-dir <path>", "work without the server: in this data directory");
+  runsLocally(command, () => {
+    if (["--config", "--data-dir"].some((flag) => isGiven(command, flag))) {
+      assertNoServer(
+        command,
+        "The modules are either those of a server or those in a data directory: use --server, or else --config or --data-dir.",
+      );
+      return async () => {
+        const [modules, { readOptions }] = await Promise.all([import("./modules.ts"), import("./read-options.ts")]);
+        const flags = [...readFlags(command)].filter(([name]) => name === "config" || name === "data-dir");
+        await run(modules, await readOptions(new Map(flags), process.env));
+      };
+    }
+    const flag = others.find((name) => isGiven(command, name));
+    if (flag !== undefined) {
+      throw new UsageFailure(
+        `${flag} is for modules in a data directory: name it with --data-dir or --config. What a server does is in its configuration, in modules.`,
+      );
+    }
+    return undefined;
+  });
 }
-
-async function readLocalOptions(command: Command) {
-  const { readOptions } = await import("./read-options.ts");
-  const flags = [...readFlags(command)].filter(([name]) => name === "config" || name === "data-dir");
-  return readOptions(new Map(flags), process.env);
-}
-
-const noServer =
-  "The modules are either those of a server or those in a data directory: use --server, or else --config or --data-dir.";
 
 const verifyDetails = `
 With --config, --data-dir or --store, this command opens the store itself, also while the service runs.`;

@@ -3,11 +3,10 @@ import { readFile } from "node:fs/promises";
 import type { Options } from "../options/parse.ts";
 import { type Rotation, type RotationProgress, rotateStore } from "../store/open-store.ts";
 import { CliFailure, UsageFailure } from "@flowgate/cli";
-import { createProgress } from "@flowgate/cli/output";
 import type { Flags } from "./option-flags.ts";
 import type { Program } from "./program.ts";
 import { configPathOf, readOptions } from "./read-options.ts";
-import { signalExitCodes, untilSignal } from "./until-signal.ts";
+import { runInterruptibly } from "./until-signal.ts";
 
 /** How the new secret is put into the configuration file. */
 export type RotationFlags = { readonly generate?: true; readonly newSecretFile?: string; readonly wait?: number };
@@ -41,30 +40,22 @@ export async function rotate(
     credentialSecret = secret;
     return secret;
   };
-  const interruption = new AbortController();
-  let exitCode = 1;
-  void untilSignal(exit).then((signal) => {
-    exitCode = signalExitCodes[signal];
-    interruption.abort(new Error("it was interrupted: run it again to continue"));
-  });
-  // The handler of signals above needs the time until the step has ended.
-  const progress = createProgress({ handleSignals: false });
-  let rotation: Awaited<ReturnType<typeof rotateStore>>;
-  try {
-    rotation = await progress.during("Preparing", (update) =>
+  const rotation = await runInterruptibly(
+    exit,
+    {
+      text: "Preparing",
+      failed: "The rotation failed",
+      interrupted: "it was interrupted: run it again to continue",
+    },
+    (signal, update) =>
       rotateStore({
         ...options,
         waitMs: wait * 1000,
         replaceSecret: isWritten ? replaceSecret : undefined,
         onProgress: reportTo(update),
-        signal: interruption.signal,
+        signal,
       }),
-    );
-  } catch (error) {
-    throw new CliFailure(`The rotation failed: ${error instanceof Error ? error.message : String(error)}`, {
-      exitCode,
-    });
-  }
+  );
   print(describe(rotation, { ...options, credentialSecret }));
   if (rotation.unreadable.length > 0) {
     throw new CliFailure(describeUnreadable(rotation.unreadable));

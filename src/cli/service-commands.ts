@@ -71,7 +71,7 @@ function defineStoreCommands(root: Command, program: Program): void {
     }).argument("<file>", "path of the copy");
     addSettings(copy, storeSettings).action(async (file: string) => {
       const { readOptions } = await import("./read-options.ts");
-      const { copyStore } = await import("./copy-store.ts");
+      const { copyStore } = await import("./store.ts");
       await copyStore(kind, file, await readOptions(readFlags(copy), process.env));
     });
   }

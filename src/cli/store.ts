@@ -1,13 +1,36 @@
 import { create } from "@bufbuild/protobuf";
 import { VerifyAuditResponseSchema } from "@flowgate/client";
 import { formatHead, parseHead } from "../store/audit-store.ts";
-import { type CopyProgress, type CopyResult, verifyAudit } from "../store/open-store.ts";
-import { printVerification, type Output, createProgress } from "@flowgate/cli/output";
+import type { Options } from "../options/parse.ts";
+import { backupStore, type CopyProgress, type CopyResult, restoreStore, verifyAudit } from "../store/open-store.ts";
+import { type Output, printVerification } from "@flowgate/cli/output";
 import { CliFailure, UsageFailure } from "@flowgate/cli";
 import type { Program } from "./program.ts";
 import { readOptions } from "./read-options.ts";
 import type { Flags } from "./option-flags.ts";
-import { signalExitCodes, untilSignal } from "./until-signal.ts";
+import { runInterruptibly } from "./until-signal.ts";
+
+/** Backs up the store to a file, or restores it from one, and prints the remaining steps. */
+export async function copyStore(kind: "backup" | "restore", file: string, options: Options): Promise<void> {
+  try {
+    process.stdout.write(kind === "backup" ? await backUp(file, options) : await restore(file, options));
+  } catch (error) {
+    throw new CliFailure(`The ${kind} failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+async function backUp(file: string, options: Options): Promise<string> {
+  await backupStore(options, file);
+  const { credentialSecret, dataDir } = options;
+  const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
+  return `Backed up to ${file}. Its credentials are encrypted: back up ${key} too, in another place.\n`;
+}
+
+async function restore(file: string, options: Options): Promise<string> {
+  const replaced = await restoreStore(file, options);
+  const previous = replaced === undefined ? "" : ` The previous store is in ${replaced}.`;
+  return `Restored ${file}; users have to log in again.${previous}\n`;
+}
 
 /** Copies a store to another one, and prints the remaining steps. A signal ends it, and nothing is copied. */
 export async function migrate(flags: Flags, { migrateStore, exit }: Program): Promise<void> {
@@ -24,16 +47,14 @@ export async function migrate(flags: Flags, { migrateStore, exit }: Program): Pr
   if (from === to) {
     throw new UsageFailure("--from and --to are the same store. The one that is left out is the configured store.");
   }
-  const interruption = new AbortController();
-  let exitCode = 1;
-  void untilSignal(exit).then((signal) => {
-    exitCode = signalExitCodes[signal];
-    interruption.abort(new Error("it was interrupted, and nothing was copied"));
-  });
-  // The handler of signals above needs the time until the copy has ended.
-  const progress = createProgress({ handleSignals: false });
-  try {
-    const result = await progress.during("Copying", (update) =>
+  const result = await runInterruptibly(
+    exit,
+    {
+      text: "Copying",
+      failed: "The migration failed",
+      interrupted: "it was interrupted, and nothing was copied",
+    },
+    (signal, update) =>
       migrateStore({
         from,
         to,
@@ -41,16 +62,11 @@ export async function migrate(flags: Flags, { migrateStore, exit }: Program): Pr
         credentialSecret,
         previousCredentialSecrets,
         onProgress: (copied) => update(formatProgress(copied)),
-        signal: interruption.signal,
+        signal,
       }),
-    );
-    const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
-    process.stdout.write(describe(result, key));
-  } catch (error) {
-    throw new CliFailure(`The migration failed: ${error instanceof Error ? error.message : String(error)}`, {
-      exitCode,
-    });
-  }
+  );
+  const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
+  process.stdout.write(describe(result, key));
 }
 
 function formatProgress({ phase, done, total }: CopyProgress): string {

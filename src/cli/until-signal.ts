@@ -1,7 +1,8 @@
-import { exitCodes } from "@flowgate/cli";
+import { CliFailure, exitCodes } from "@flowgate/cli";
+import { createProgress } from "@flowgate/cli/output";
 import type { Program } from "./program.ts";
 
-export const signalExitCodes = { SIGINT: exitCodes.interrupted, SIGTERM: exitCodes.terminated } as const;
+const signalExitCodes = { SIGINT: exitCodes.interrupted, SIGTERM: exitCodes.terminated } as const;
 
 type EndingSignal = keyof typeof signalExitCodes;
 
@@ -23,4 +24,24 @@ export function untilSignal(exit: Program["exit"], nowMs = () => performance.now
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
   return promise;
+}
+
+/** Runs work that a signal ends, as `interrupted` says, between two of its steps. Throws a CliFailure that begins with `failed`. */
+export async function runInterruptibly<T>(
+  exit: Program["exit"],
+  { text, failed, interrupted }: { readonly text: string; readonly failed: string; readonly interrupted: string },
+  work: (signal: AbortSignal, update: (text: string) => void) => Promise<T>,
+): Promise<T> {
+  const interruption = new AbortController();
+  let exitCode = 1;
+  void untilSignal(exit).then((signal) => {
+    exitCode = signalExitCodes[signal];
+    interruption.abort(new Error(interrupted));
+  });
+  try {
+    // The handler of signals above needs the time until the step has ended.
+    return await createProgress({ handleSignals: false }).during(text, (update) => work(interruption.signal, update));
+  } catch (error) {
+    throw new CliFailure(`${failed}: ${error instanceof Error ? error.message : String(error)}`, { exitCode });
+  }
 }

@@ -60,6 +60,21 @@ test.each(paths(commandLine).map((path) => [path.join(" ")]))(
   },
 );
 
+test("the client alone knows all commands and flags of the service, to say what they need", () => {
+  const flagsOf = (command: Command): [string, string[]][] => [
+    [command.name(), command.options.map(({ long = "" }) => long).toSorted()],
+    ...command.commands.flatMap(flagsOf),
+  ];
+  const client = createCommandLine({ version: "" });
+  expect(client.commands.map((each) => each.name()).toSorted()).toEqual(
+    commandLine.commands.map((each) => each.name()).toSorted(),
+  );
+  const isShared = (command: Command): boolean => ["module", "audit"].includes(command.name());
+  expect(client.commands.filter(isShared).flatMap(flagsOf)).toEqual(
+    commandLine.commands.filter(isShared).flatMap(flagsOf),
+  );
+});
+
 test("shows the flags of the connection where a server is called only", async () => {
   const [status, serve, list] = await Promise.all([
     runCommand(["status", "--help"]),

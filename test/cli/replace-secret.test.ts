@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { replaceSecret } from "../../src/cli/replace-secret.ts";
+import { replaceSecret } from "../../src/cli/write-secret.ts";
 
 const cases: [string, string, string | undefined, string | undefined][] = [
   [

@@ -1,5 +1,5 @@
 // The command line, and what the package of the service needs to add commands to it.
-export { type LocalAction, outputAction, runsLocally } from "./client/action.ts";
+export { outputAction, runsLocally } from "./client/action.ts";
 export { assertNoServer } from "./client/connection-flags.ts";
 export { commandPath, createCommandLine } from "./command-line.ts";
 export { addHelp, defineCommand } from "./define-command.ts";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type LocalAction, runsLocally } from "./client/action.ts";
+import { runsLocally } from "./client/action.ts";
 import { addHelp } from "./define-command.ts";
 import { CliFailure } from "./failure.ts";
 
@@ -50,7 +50,13 @@ export const absentService: ServiceCommands = {
     for (const [path, flags] of Object.entries(localFlags)) {
       const command = findCommand(root, path);
       flags.forEach((flag) => command.addOption(new Option(`${flag} [value]`).hideHelp()));
-      runsLocally(command, failIfGiven(flags));
+      runsLocally(command, () => {
+        const given = flags.find((flag) => isGiven(command, flag));
+        if (given !== undefined) {
+          throw new CliFailure(`${given} ${explanation}`);
+        }
+        return undefined;
+      });
     }
     const list = `${commands.slice(0, -1).join(", ")} and ${commands.at(-1)}`;
     addHelp(root, { details: `\n${list} come with the service:\n  ${installation}`, examples: {} });
@@ -60,17 +66,6 @@ export const absentService: ServiceCommands = {
 
 const installation = "npm uninstall -g @flowgate/cli && npm install -g flowgate";
 const explanation = `comes with the service, whose package has all commands: ${installation}`;
-
-function failIfGiven(flags: readonly string[]): LocalAction {
-  return (command) => {
-    const given = flags.find((flag) => isGiven(command, flag));
-    return given === undefined
-      ? undefined
-      : () => {
-          throw new CliFailure(`${given} ${explanation}`);
-        };
-  };
-}
 
 /** Whether a flag of the command was given. */
 export function isGiven(command: Command, flag: string): boolean {

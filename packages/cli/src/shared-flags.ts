@@ -77,19 +77,19 @@ export function addTypeFlag(
   );
 }
 
-function parseSeconds(text: string): number {
-  if (!/^\d{1,3}$/.test(text) || Number(text) > 600) {
-    throw new InvalidArgumentError("It is a number of seconds, from 0 to 600.");
-  }
-  return Number(text);
+/** Returns a parser of whole numbers. */
+function numberOf(what: string, min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(number >= min && number <= max)) {
+      throw new InvalidArgumentError(`It must be a whole number${what} from ${min} to ${max}.`);
+    }
+    return number;
+  };
 }
 
-function parseErrorCount(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) {
-    throw new InvalidArgumentError("It is a number of errors, from 0 to 999999999.");
-  }
-  return Number(text);
-}
+const parseSeconds = numberOf(" of seconds", 0, 600);
+const parseErrorCount = numberOf(" of errors", 0, 999_999_999);
 
 /** The flags of commands that read flows from files. */
 export type FlowsFlags = { readonly rev?: string; readonly credentials?: string; readonly merge?: true };
@@ -195,10 +195,4 @@ export function parseTime(text: string): Date {
 }
 
 /** Parses the number of items to list. */
-export function parseLimit(text: string): number {
-  const limit = /^\d{1,7}$/.test(text) ? Number(text) : 0;
-  if (limit === 0) {
-    throw new InvalidArgumentError("It must be a whole number from 1 to 9999999.");
-  }
-  return limit;
-}
+export const parseLimit = numberOf("", 1, 9_999_999);

@@ -27,7 +27,7 @@ async function completions(...words: string[]): Promise<string[]> {
 test("completes commands, flags and values in bash", async () => {
   expect(await completions("flowgate", "con")).toEqual(["context"]);
   expect(await completions("flowgate", "server", "u")).toEqual(["use"]);
-  expect(await completions("flowgate", "get", "")).toEqual(["flows", "flow", "settings", "revision"]);
+  expect(await completions("flowgate", "get", "")).toEqual(["flows", "flow"]);
   expect(await completions("flowgate", "get", "flows", "--re")).toEqual(["--rev"]);
   expect(await completions("flowgate", "status", "-o", "")).toEqual(["json", "yaml"]);
 });

@@ -46,7 +46,7 @@ test.each<[string, RequestListener, string]>([
   ],
 ])("explains a server that answers with %s", async (_, listener, message) => {
   using server = await listen(createServer(listener));
-  expect(await fails(["get", "settings", "--server", `http://127.0.0.1:${server.port}`])).toContain(message);
+  expect(await fails(["get", "flows", "--server", `http://127.0.0.1:${server.port}`])).toContain(message);
 });
 
 test("explains what no server answers", async () => {

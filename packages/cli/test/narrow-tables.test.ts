@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import {
+  AuthService,
   DeploymentOutcome,
   FlowsService,
   RevisionCause,
@@ -54,6 +55,7 @@ const disk = { freeBytes: 512 * 1024, totalBytes: 4 * 1024 * 1024 };
 
 const routes = connectNodeAdapter({
   routes(router) {
+    router.rpc(AuthService.method.getIdentity, () => ({ permissions: ["read"] }));
     router.service(RevisionsService, { listRevisions: () => ({ revisions }) });
     router.service(FlowsService, { getFlows: () => ({}) });
     router.service(SettingsService, { getSettings: () => ({ runtime: { state: RuntimeState.RUNNING } }) });

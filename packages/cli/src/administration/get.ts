@@ -1,18 +1,6 @@
-import {
-  DeploymentOutcomeSchema,
-  DeploymentTypeSchema,
-  FlowSchema,
-  GetFlowsResponseSchema,
-  GetSettingsResponseSchema,
-  type Node,
-  RevisionCauseSchema,
-  RevisionSchema,
-  RevisionView,
-  RuntimeStateSchema,
-} from "@flowgate/client";
+import { FlowSchema, GetFlowsResponseSchema, type Node } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { printable } from "../printable.ts";
-import { formatEnum, formatTime } from "../output/values.ts";
 import { nameOf, readTabs, textOf } from "./find-node.ts";
 import { findRevision } from "./history.ts";
 
@@ -44,49 +32,6 @@ export async function getFlow({ session, output }: ClientContext, id: string): P
       ...(rows.length === 0 ? [] : ["", output.table(["ID", "TYPE", "NAME"], rows)]),
     ].join("\n");
   });
-}
-
-export async function getSettings({ session, output }: ClientContext): Promise<void> {
-  const settings = await session.settings.getSettings({});
-  const { version, apiVersions, runtime, user } = settings;
-  output.message(GetSettingsResponseSchema, settings, () =>
-    output.fields([
-      ["Version", version],
-      ["API versions", apiVersions.join(", ")],
-      ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
-      ["State", runtime === undefined ? "" : formatEnum(RuntimeStateSchema, runtime.state)],
-      ["HTTP port", String(runtime?.httpPort ?? "")],
-      ["User", user?.username ?? ""],
-    ]),
-  );
-}
-
-export async function getRevision(
-  { session, output }: ClientContext,
-  name: string,
-  { flows = false }: { readonly flows?: boolean },
-): Promise<void> {
-  const { rev } = await findRevision(session, name);
-  const view = flows ? RevisionView.FULL : RevisionView.BASIC;
-  const revision = await session.revisions.getRevision({ rev, view });
-  output.message(RevisionSchema, revision, () =>
-    output.fields([
-      ["Revision", revision.rev],
-      ["Parent", revision.parent],
-      ["Deployed", formatTime(revision.createTime)],
-      ["User", revision.user],
-      ["Address", revision.clientAddress],
-      ["Type", formatEnum(DeploymentTypeSchema, revision.deploymentType)],
-      ["Cause", formatEnum(RevisionCauseSchema, revision.cause)],
-      ["Message", revision.message],
-      ["Outcome", formatEnum(DeploymentOutcomeSchema, revision.outcome)],
-      ["Problem", revision.outcomeMessage],
-      ["Missing types", revision.missingTypes.join(", ")],
-      ["Nodes", String(revision.nodeCount)],
-      ["Active", revision.active ? "yes" : "no"],
-      ["Pinned", revision.pinned ? "yes" : "no"],
-    ]),
-  );
 }
 
 /** The tabs and subflows with the numbers of their nodes, and last the configuration nodes that all of them share. */

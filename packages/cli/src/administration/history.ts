@@ -14,7 +14,7 @@ import type { ClientContext } from "../client/action.ts";
 import { type ClientSession, unless } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
-import { fetchList, printList } from "../output/list.ts";
+import { fetchList, findByBeginning, printList } from "../output/list.ts";
 import type { Cell, Output } from "../output/output.ts";
 import {
   describeCaller,
@@ -144,7 +144,8 @@ export async function findRevision(session: ClientSession, name: string): Promis
   const [isRelative, steps = "0"] = /^(?:@|active)(?:~(\d{1,6}))?$/.exec(name) ?? [];
   if (isRelative === undefined) {
     return (
-      (await unless(Code.NotFound, session.revisions.getRevision({ rev: name }))) ?? (await findByPrefix(session, name))
+      (await unless(Code.NotFound, session.revisions.getRevision({ rev: name }))) ??
+      findByBeginning(await readNewest(session, Infinity), name, ({ rev }) => rev, "revision", "flowgate history")
     );
   }
   const index = Number(steps);
@@ -154,20 +155,6 @@ export async function findRevision(session: ClientSession, name: string): Promis
     throw new CliFailure(`${name}: the history has ${newest.length} revisions only. List them with flowgate history.`);
   }
   return found;
-}
-
-async function findByPrefix(session: ClientSession, prefix: string): Promise<Revision> {
-  const found = (await readNewest(session, Infinity)).filter(({ rev }) => rev.startsWith(prefix));
-  const [first, ...others] = found;
-  if (first === undefined) {
-    throw new CliFailure(`${prefix}: there is no such revision. List them with flowgate history.`);
-  }
-  if (others.length > 0) {
-    throw new CliFailure(
-      `${prefix}: ${found.length} revisions begin with it, such as ${first.rev} and ${others[0]?.rev}. Specify more characters.`,
-    );
-  }
-  return first;
 }
 
 async function readNewest({ revisions }: ClientSession, limit: number): Promise<Revision[]> {

@@ -18,7 +18,7 @@ export type ClientContext = {
 type OutputFlags = { readonly output?: OutputFormat; readonly full?: true };
 
 /** Returns what a command does without a server, if its flags say so. */
-export type LocalAction = (command: Command) => (() => Promise<void>) | undefined;
+type LocalAction = (command: Command) => (() => Promise<void>) | undefined;
 
 const localActions = new WeakMap<Command, LocalAction>();
 

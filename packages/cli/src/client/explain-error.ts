@@ -134,7 +134,7 @@ function explainCode(error: ConnectError, { server, timeoutMs }: Connection): st
     case Code.ResourceExhausted:
       return `${server} is not available: ${message}${retryAfter(error)}`;
     case Code.Unimplemented:
-      return `${server} does not know this operation, since it is not Flowgate, or an older version: ${message} Check the URL, and the version with: flowgate get settings --server ${server}`;
+      return `${server} does not know this operation, since it is not Flowgate, or an older version: ${message} Check the URL, and the version with: flowgate status --server ${server}`;
     default:
       return `${server}: ${message}`;
   }

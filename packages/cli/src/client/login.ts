@@ -161,10 +161,6 @@ async function assertAdmitted({ connection, session }: ClientContext): Promise<v
     await session.auth.getIdentity({});
   } catch (error) {
     const { code } = ConnectError.from(error);
-    // Older servers require none.
-    if (code === Code.Unimplemented) {
-      return;
-    }
     if (code !== Code.Unauthenticated || connection.tokenOrigin === "environment") {
       throw error;
     }
@@ -270,9 +266,8 @@ async function readIdentity({ connection, session }: ClientContext): Promise<Ide
   try {
     return await session.auth.getIdentity({});
   } catch (error) {
-    const { code } = ConnectError.from(error);
-    // Older servers have the settings only. Callers without a token may be permitted to read them.
-    if (code !== Code.Unimplemented && !(code === Code.Unauthenticated && connection.token === undefined)) {
+    // Callers without a token may be permitted to read settings.
+    if (ConnectError.from(error).code !== Code.Unauthenticated || connection.token !== undefined) {
       throw error;
     }
   }

@@ -109,10 +109,10 @@ function unlessDenied<T>(call: Promise<T>): Promise<T | undefined> {
 
 const permissionsOf = new WeakMap<ClientSession, Promise<readonly string[] | undefined>>();
 
-/** Undefined: they are not known, as those of callers without a token, or at older servers. */
+/** Undefined: they are not known, as those of callers without a token. */
 function readPermissions(session: ClientSession): Promise<readonly string[] | undefined> {
   const read = async (): Promise<readonly string[] | undefined> => {
-    const identity = await unlessDenied(unless(Code.Unimplemented, session.auth.getIdentity({})));
+    const identity = await unlessDenied(session.auth.getIdentity({}));
     return identity?.permissions;
   };
   const permissions = permissionsOf.get(session) ?? read();

@@ -1,15 +1,7 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/action.ts";
 import { defineCommand } from "../define-command.ts";
-import {
-  addEventFlags,
-  fullFlag,
-  parseLimit,
-  parseTime,
-  recordedKinds,
-  revisionArgument,
-  revisionNames,
-} from "../shared-flags.ts";
+import { addEventFlags, fullFlag, parseLimit, parseTime, recordedKinds, revisionNames } from "../shared-flags.ts";
 
 export function defineInspectCommands(root: Command): void {
   defineCommand(root, "status", {
@@ -99,8 +91,8 @@ When the connection is lost, the command reconnects and continues after the last
 
 function defineGet(root: Command): void {
   const get = defineCommand(root, "get", {
-    summary: "read flows, settings or a revision",
-    description: "Read flows, settings or a revision. With -o json, prints what the HTTP API returns.",
+    summary: "read flows",
+    description: "Read flows. With -o json, prints what the HTTP API returns.",
     examples: {
       "flowgate get flows": "list the tabs and subflows",
       "flowgate get flows -o json > flows.json": "all nodes, and the revision",
@@ -123,21 +115,6 @@ function defineGet(root: Command): void {
   })
     .argument("<id>", "id of the tab, or global")
     .action(clientAction(async () => (await load()).getFlow));
-
-  defineCommand(get, "settings", {
-    summary: "the version, the runtime and the user",
-    description: "Read the version of the service, the state of its runtime, and the user of the call.",
-    examples: { "flowgate get settings -o json": "for programs" },
-  }).action(clientAction(async () => (await load()).getSettings));
-
-  defineCommand(get, "revision", {
-    summary: "one deployment of the history",
-    description: "Read who deployed a revision, when, and with which result.",
-    examples: { "flowgate get revision 4fGx0aQz --flows -o json": "with its flows" },
-  })
-    .addArgument(revisionArgument())
-    .option("--flows", "include its flows, with -o")
-    .action(clientAction(async () => (await load()).getRevision));
 }
 
 const load = () => import("../administration/get.ts");

@@ -15,7 +15,7 @@ import { finishDeployment } from "./outcome.ts";
 import { showPreview } from "./plan.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { stylePlan } from "../output/changes.ts";
-import { fetchList, printList } from "../output/list.ts";
+import { fetchList, findByBeginning, printList } from "../output/list.ts";
 import type { Cell, Output, Style, Styled } from "../output/output.ts";
 import { askConfirmation, canAsk } from "../output/prompts.ts";
 import { describeCaller, parseEnum, formatEnum, formatTime, shortRev } from "../output/values.ts";
@@ -175,12 +175,5 @@ async function findProposal({ proposals }: ClientSession, name: string): Promise
     (page) => proposals.listProposals(page),
     (response) => response.proposals,
   );
-  const [first, ...others] = all.proposals.filter(({ id }) => id.startsWith(name));
-  if (first === undefined) {
-    throw new CliFailure(`${name}: there is no such proposal. List them with flowgate proposal list.`);
-  }
-  if (others.length > 0) {
-    throw new CliFailure(`${name}: ${others.length + 1} proposals begin with it. Specify more characters.`);
-  }
-  return first;
+  return findByBeginning(all.proposals, name, ({ id }) => id, "proposal", "flowgate proposal list");
 }

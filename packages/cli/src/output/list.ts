@@ -1,4 +1,5 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { CliFailure } from "../failure.ts";
 import type { Cell, Output } from "./output.ts";
 
 /** The largest page that the service sends. */
@@ -49,4 +50,25 @@ export async function fetchList<Response extends { nextPageToken: string }>(
     list.nextPageToken = page.nextPageToken;
   }
   return list;
+}
+
+/** The only item whose id begins with a text. Throws a CliFailure if there is none, or are several. `list` is the command that lists them. */
+export function findByBeginning<T>(
+  items: readonly T[],
+  beginning: string,
+  idOf: (item: T) => string,
+  kind: string,
+  list: string,
+): T {
+  const found = items.filter((item) => idOf(item).startsWith(beginning));
+  const [first, second] = found;
+  if (first === undefined) {
+    throw new CliFailure(`${beginning}: there is no such ${kind}. List them with ${list}.`);
+  }
+  if (second !== undefined) {
+    throw new CliFailure(
+      `${beginning}: ${found.length} ${kind}s begin with it, such as ${idOf(first)} and ${idOf(second)}. Specify more characters.`,
+    );
+  }
+  return first;
 }

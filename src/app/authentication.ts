@@ -90,7 +90,7 @@ export async function openAuthentication(
   };
 }
 
-/** Those of the sessions of browsers; undefined: there are none. Users can be added while the service runs. */
+/** Returns the settings of browser sessions; undefined if there are none. Users can be added while the service runs. */
 function sessionSettings({ adminAuth, console, docs }: Options): SignInSettings | undefined {
   const hasPages = console || docs;
   return adminAuth?.signIn ?? (hasPages && adminAuth !== undefined ? { lifetimeSeconds: sessionSeconds } : undefined);

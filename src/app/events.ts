@@ -27,7 +27,7 @@ export type Live = {
   readonly deployments: DeploymentEvents;
   /** Removes values of credentials from what flows write. */
   readonly redaction: Redaction;
-  /** How replicas exchange their events; undefined if there can be only one. */
+  /** The exchange of events between replicas; undefined if there can be only one. */
   readonly replicas: ReplicaEvents | undefined;
   /** Opens the events of all replicas for a reader that starts after a position; undefined: now. */
   join(afterSeq: number | undefined): JoinedFeed;

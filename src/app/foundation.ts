@@ -13,7 +13,7 @@ import type { Store } from "../store/store.ts";
 import { type Tracing, openTracing } from "../telemetry/trace.ts";
 import { Ports } from "./ports.ts";
 
-/** What the program has chosen. */
+/** The configuration of the program. */
 export type Configuration = {
   readonly options: Options;
   /** Replaces that of the options; it is not closed. */
@@ -23,9 +23,9 @@ export type Configuration = {
   readonly log: Logger;
 };
 
-/** What all other parts build on. */
+/** The parts that all others build on. */
 export type Foundation = Pick<Configuration, "options" | "listen" | "log"> & {
-  /** That of this package. */
+  /** The version of this package. */
   readonly version: string;
   readonly store: Store;
   readonly ports: Ports;
@@ -34,9 +34,9 @@ export type Foundation = Pick<Configuration, "options" | "listen" | "log"> & {
   readonly analysis: Analysis;
   /** Undefined without metrics. */
   readonly stats: FlowStats | undefined;
-  /** Of the port of the API; undefined without TLS. */
+  /** The certificates of the API's port; undefined without TLS. */
   readonly certificates: Certificates | undefined;
-  /** Of the port of HTTP-in nodes; undefined without TLS. */
+  /** The certificates of the port of HTTP-in nodes; undefined without TLS. */
   readonly flowCertificates: Certificates | undefined;
   /** Names the processes of the flows, for the next start. */
   readonly processFile: string;
@@ -78,7 +78,7 @@ export async function openFoundation(
   };
 }
 
-/** What the threads that work with flows may take. */
+/** The limits of the threads that work with flows. */
 export function threadLimits({ limits }: Options): Omit<AnalysisOptions, "log"> {
   const { analysisMs, deploymentAnalysisMs, memoryMb } = limits;
   return {

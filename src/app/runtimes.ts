@@ -32,7 +32,7 @@ import { readDiskSpace } from "../telemetry/own-usage.ts";
 import type { FlowSpanExporter } from "../telemetry/span-record.ts";
 import { readTraceparent, traceIds } from "../telemetry/trace.ts";
 
-/** What runs the flows of revisions, and records what becomes of them. */
+/** The runtimes of the flows, and the recording of their outcomes. */
 export type Runtimes = {
   readonly runtime: Runtime;
   /** The runtimes of all replicas. */
@@ -162,7 +162,10 @@ export async function openRuntimes(
   return { runtime, allRuntimes, monitor, outcomes, probations, modules, moduleSets, moduleFollower };
 }
 
-/** Where the code of this process is cached; undefined: it is not. Node adds a folder for its version. */
+/**
+ * Returns the folder in which the code of this process is cached; undefined if it is not. Node adds a folder for its
+ * version.
+ */
 function compileCacheDir(): string | undefined {
   const folder = getCompileCacheDir();
   return folder && dirname(folder);
@@ -183,12 +186,12 @@ export function modulesDirOf({ dataDir, runtime }: Pick<Options, "dataDir" | "ru
   return runtime.modules ? join(dataDir, modulesDirName) : undefined;
 }
 
-/** What is not to be loaded, also if no modules are. */
+/** Returns a reader of the disabled modules and nodes, needed even if no modules are loaded. */
 export function disabledOf({ dataDir }: Pick<Options, "dataDir">): () => Disabled {
   return keepLast(() => readDisabled(join(dataDir, modulesDirName)));
 }
 
-/** Which of them may be loaded. */
+/** Returns the allow and deny lists of modules. */
 export function moduleListsOf({ modules }: Pick<Options, "modules">): ModuleLists {
   return { allow: modules.allow, deny: completeDeny(modules) };
 }

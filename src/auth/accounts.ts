@@ -17,7 +17,7 @@ export type TokenIssuer = {
   /** The claim `iss`. */
   readonly issuer: string;
   readonly audience: string;
-  /** Where its keys are: one of the two is set. */
+  /** The location of its keys: one of the two is set. */
   readonly jwksUrl?: string | undefined;
   readonly jwksFile?: string | undefined;
   /** The accepted signature algorithms (RFC 7518, section 3.1), which are asymmetric. */
@@ -37,7 +37,7 @@ export type OpenIdClient = {
   /** The client of the command line, with the device flow. */
   readonly deviceClientId?: string | undefined;
   readonly scopes: readonly string[];
-  /** Of authorization requests. */
+  /** Additional parameters of authorization requests. */
   readonly parameters: Readonly<Record<string, string>>;
 };
 

@@ -338,6 +338,6 @@ type Users = {
   /** Absent: there are issuers only. */
   readonly verifyLogin: VerifyLogin | undefined;
   readonly issuers: JwtAuthenticator | undefined;
-  /** Who calls without a token. */
+  /** The principal of calls without a token. */
   readonly anonymous: Principal;
 };

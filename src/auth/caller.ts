@@ -50,7 +50,7 @@ export type Peer = {
   readonly messageFormat?: "proto" | "json";
   /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
   readonly overloaded?: (() => Error) | undefined;
-  /** Where the client connects from. Absent: over TCP. */
+  /** The transport of the client. Absent: TCP. */
   readonly clientKind?: ClientKind;
   /** Called by the gate when the caller has an identity. */
   authenticated?(): void;
@@ -90,7 +90,7 @@ export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "si
   return { source, signal };
 }
 
-/** Where a client connects from: over TCP, or over the Unix socket. */
+/** The transport of a client: TCP, or the Unix socket. */
 export type ClientKind = "network" | "socket";
 
 /**

@@ -3,7 +3,7 @@ import { type JWTVerifyGetKey, createLocalJWKSet, errors } from "jose";
 import type { Logger } from "pino";
 import { FlowgateError } from "@flowgate/flows/errors";
 
-/** Where the public keys of an issuer are, as a JSON Web Key Set (RFC 7517, section 5). */
+/** The location of an issuer's public keys, a JSON Web Key Set (RFC 7517, section 5). */
 export type KeySource = { readonly url: string } | { readonly file: string };
 
 export type KeySetOptions = {

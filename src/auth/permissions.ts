@@ -1,7 +1,7 @@
 import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
 import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
 
-/** What "read" does not include, since it may contain the data that flows process. */
+/** Permissions not included in "read", since the data that flows process may be exposed. */
 const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
 
 /**
@@ -86,7 +86,10 @@ export function narrow(permissions: readonly string[], scope: readonly string[])
   return [...new Set(intersection)];
 }
 
-/** What a login permits that names no scope: all but `flows.deploy_unapproved`, which has to be asked for by its name. */
+/**
+ * Returns the permissions of a login without a scope: all but `flows.deploy_unapproved`, which must be requested by
+ * name.
+ */
 export function defaultScope(permissions: readonly string[]): string[] {
   return narrow(permissions, ["*"]);
 }
@@ -129,7 +132,7 @@ function includes(granted: string, requested: string): boolean {
   );
 }
 
-/** Who may call a method, as declared by its option `(flowgate.v1.access)`. */
+/** The callers permitted by a method's option `(flowgate.v1.access)`. */
 export type AccessRule =
   | { readonly kind: "public" }
   | { readonly kind: "authenticated" }

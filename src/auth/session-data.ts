@@ -1,17 +1,17 @@
 import type { JWTPayload } from "jose";
 
-/** What the store keeps of the session of someone who has signed in at an issuer. */
+/** The stored session of a user who has signed in at an issuer. */
 export type SessionData = {
   readonly issuer: string;
   readonly idToken: string;
   readonly refreshToken?: string | undefined;
-  /** When the claims are renewed with the refresh token. */
+  /** The time at which the claims are renewed with the refresh token. */
   readonly renewAtMs?: number | undefined;
   /** Until then, no process begins a renewal. */
   readonly pausedUntilMs?: number | undefined;
 };
 
-/** Those of a user with a password have no data. */
+/** The stored data of any session. Sessions of users with a password have no data. */
 export type KeptData = Partial<SessionData> & { readonly handoverUntilMs?: number | undefined };
 
 export type Session = SessionData & { readonly claims: JWTPayload };

@@ -30,7 +30,7 @@ const defaultRenewalSeconds = 300;
 const renewalMs = 30_000;
 /** The time between attempts while the provider does not respond. */
 const pauseMs = 10_000;
-/** How long known claims stay in use while the provider does not respond. */
+/** The time for which known claims stay in use while the provider does not respond. */
 const maxOverdueMs = 10 * 60_000;
 
 /**

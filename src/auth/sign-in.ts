@@ -24,7 +24,7 @@ export type SignInOptions = {
   /** Undefined: people do not sign in at Node-RED's editor. */
   readonly editor?: EditorSignIn | undefined;
   readonly tokens: Tokens;
-  /** That of the logins. */
+  /** The limiter that logins use too. */
   readonly limiter: Limiter;
   readonly audit: Pick<AuditRecorder, "record">;
   readonly now: () => number;
@@ -34,17 +34,22 @@ type Client = { readonly origin: Origin; readonly kind: ClientKind };
 
 type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
 
-/** Where a browser continues: at a page of this service, or in Node-RED's editor, which has sent it with this request. */
+/**
+ * The place where a browser continues: a page of this service, or Node-RED's editor, which sent it with this request.
+ */
 export type Destination = { readonly returnTo?: string | undefined; readonly editor?: string | undefined };
 
-/** Where a browser continues that has signed in: with a session at a path of this service, or without at the URL of the editor. */
+/**
+ * The place where a signed-in browser continues: with a session, a path of this service; without one, the URL of the
+ * editor.
+ */
 export type SignedIn = { readonly session: NewSession | undefined; readonly url: string };
 
-/** What a browser keeps between the beginning of a sign-in at an issuer and its completion. */
+/** The data that a browser keeps from the start of a sign-in at an issuer to its completion. */
 type Transaction = Challenge & {
   readonly issuer: string;
   readonly returnTo: string | undefined;
-  /** That of the editor. */
+  /** The secret of the editor's sign-in. */
   readonly secret: string | undefined;
   /**
    * The hash of the session that the browser had. Its cookie does not come with the request to which a provider on another site sends the
@@ -172,8 +177,8 @@ export class SignIn {
   }
 
   /**
-   * What clients need to get tokens for this service (RFC 9728), and the clients of the command line. Undefined: its URL is not
-   * configured.
+   * Returns the metadata with which clients obtain tokens for this service (RFC 9728), and the command line's clients.
+   * Undefined if the service's URL is not configured.
    */
   protectedResource(): object | undefined {
     const { url } = this.#options.settings;

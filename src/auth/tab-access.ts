@@ -6,7 +6,7 @@ import { tabsOf } from "./permissions.ts";
 export type Changed = {
   readonly id: string;
   readonly kind: "tab" | "subflow" | "global";
-  /** Of a tab, before and after the deployment. */
+  /** The labels of a tab, before and after the deployment. */
   readonly labels: readonly (string | undefined)[];
 };
 

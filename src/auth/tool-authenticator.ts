@@ -6,7 +6,7 @@ import { narrow } from "./permissions.ts";
 /** Authenticates on the listener of Node-RED's tools, by tokens that are issued there. */
 export class ToolAuthenticator {
   readonly #authenticator: Authenticator;
-  /** What callers are permitted at most. */
+  /** The maximum permissions of callers. */
   readonly #permissions: readonly string[];
   /** Limited to these permissions. */
   readonly #limited = new WeakMap<Principal, Principal>();

@@ -115,7 +115,10 @@ function submittedIds(submitted: RevisionContent["submitted"]): ReadonlySet<stri
   return new Set([...inline.map(([id]) => id), ...Object.keys(submitted?.topLevel?.nodes ?? {})]);
 }
 
-/** Where the nodes were whose kept credentials a change uses again: a node with such an id may be on another tab now. */
+/**
+ * Finds the original containers of nodes whose kept credentials a change reuses: a node with such an id may be on
+ * another tab now.
+ */
 async function findOrigins(
   replaced: Revision,
   { credentials, kept }: Compared,

@@ -11,7 +11,7 @@ import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
 import type { ModuleSets } from "./module-sets.ts";
 
-/** Which revision must be active. */
+/** The conditions on the active revision. */
 export type Conditions = {
   /** True if they are preconditions of the whole request, which a reload has to satisfy too, and not only its field `rev`. */
   readonly isPrecondition: boolean;
@@ -26,11 +26,14 @@ export type DeploymentCall = {
   readonly conditions: Conditions;
   readonly message: string | undefined;
   readonly idempotencyKey: string | undefined;
-  /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
+  /**
+   * The time for which the flows must run without failure before the call is answered; undefined: until they are
+   * started.
+   */
   readonly waitMs: number | undefined;
   /** True if the parent is deployed again if the flows fail within `waitMs`. */
   readonly undoOnFailure: boolean;
-  /** How many errors nodes may log within `waitMs`. */
+  /** The number of errors that nodes may log within `waitMs`. */
   readonly maxErrors: number;
   /**
    * Throws if the caller may not change all of these, and returns what is changed without the approval that it needs, for callers who may

@@ -21,7 +21,7 @@ type ModuleSetsOptions = {
   readonly log: Logger;
 };
 
-/** What a new revision has, as far as it says which modules it needs. */
+/** The content of a new revision, with its declared modules if any. */
 export type ModuleContent = {
   readonly flows: FlowsDocument;
   /** The modules that the request names. */
@@ -30,7 +30,7 @@ export type ModuleContent = {
   readonly restoredRev?: string | undefined;
 };
 
-/** Who makes a revision. `assertMayInstall` throws if they may not install the modules that it names. */
+/** The author of a revision. `assertMayInstall` throws if they may not install the modules that it names. */
 export type Installer = { readonly origin: Origin; readonly assertMayInstall: (isRestored: boolean) => void };
 
 /** Larger packages are not kept in the store: undo and other replicas can't install them. */
@@ -163,7 +163,9 @@ export class ModuleSets {
   }
 }
 
-/** Those that are installed and that flows need, and those that they need and another replica has, as `before` says. */
+/**
+ * Returns the modules that flows need: the installed ones, and others that another replica has according to `before`.
+ */
 function findNeeded(
   { needs }: FlowsDocument,
   installed: readonly InstalledModule[],

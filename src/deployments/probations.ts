@@ -21,11 +21,11 @@ import { type ProbationVerdict, type ProbationWatch, watchReplicas, watchRuntime
 
 type ProbationOptions = {
   readonly type: DeploymentType;
-  /** How long the flows must run without failure. */
+  /** The time for which the flows must run without failure. */
   readonly forMs: number;
-  /** How many errors nodes may log in this time. */
+  /** The number of errors that nodes may log in this time. */
   readonly maxErrors: number;
-  /** Who has asked for the parent to be deployed again if the flows fail; undefined: nobody. */
+  /** The user who requested that the parent be deployed again if the flows fail; undefined: nobody. */
   readonly undoFor: Origin | undefined;
 };
 

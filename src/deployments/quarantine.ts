@@ -10,7 +10,7 @@ import type { Revision } from "../store/revision.ts";
 import type { Deployer } from "./deployer.ts";
 import { type Change, isMismatch } from "./deployment.ts";
 
-/** What is disabled: the node that is at fault, or its whole tab. */
+/** The extent of a quarantine: the failing node, or its whole tab. */
 type QuarantineScope = "node" | "tab";
 
 type QuarantineOptions = {

@@ -2,7 +2,7 @@ import type { EventCase } from "./events.ts";
 
 type Rate = { readonly perSecond: number; readonly burst: number };
 
-/** What is published of the events of one kind, and of their characters. */
+/** The publication limits for events of one kind, and for their characters. */
 export type Rates = { readonly events: Rate; readonly chars: Rate };
 
 /** A status is the last of several, and short. When flows start, each of their nodes can set one. */

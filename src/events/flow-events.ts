@@ -30,7 +30,7 @@ export type FlowEventsOptions = {
   readonly rev: () => string;
   /** The level of the log: more verbose entries than this, and than `info`, are not published. */
   readonly level: LogEntry["level"];
-  /** What is published of each kind. */
+  /** The publication limits of each kind. */
   readonly rates?: Rates;
   readonly now?: () => number;
 };

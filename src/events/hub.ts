@@ -12,7 +12,7 @@ import type { DropReason, StreamEntry, EventStream } from "./stream.ts";
 export type EventHubOptions = Pick<EventRingOptions, "capacityBytes" | "deliveriesPerSecond" | "now"> & {
   /** The name of the flow runtime; empty if there can be only one. */
   readonly runtime: string;
-  /** That of the last event of the process before; 0 if there was none. */
+  /** The sequence number of the previous process's last event; 0 if there was none. */
   readonly lastSeq: number;
   /** Receives why events could not be encoded. Absent: nobody does. */
   readonly log?: Pick<Logger, "error"> | undefined;

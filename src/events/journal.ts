@@ -25,7 +25,7 @@ type JournalOptions = {
 
 type JournalEvents = {
   readonly events: readonly Event[];
-  /** Where it has ended; undefined on the last page. */
+  /** The position after the page; undefined on the last page. */
   readonly next: JournalCursor | undefined;
 };
 
@@ -57,10 +57,10 @@ export type JournaledEvent = {
 
 type JournalReadEvents = { readonly events: readonly JournaledEvent[]; readonly position: string };
 
-/** How long events wait to be written together. */
+/** The time for which events are collected into one write. */
 const flushMs = 200;
 
-/** What may wait while the store is slow or can't be written. More is dropped. */
+/** The maximum size of pending events while the store is slow or can't be written. Further events are dropped. */
 const maxPendingBytes = 4 * 1024 * 1024;
 
 const pruneMs = 30_000;
@@ -125,7 +125,7 @@ class Recorder implements Journal {
   #writing: Promise<void> = Promise.resolve();
   #writtenBytes = 0;
   #dropped = 0;
-  /** Those of which no event has told yet, by kind. */
+  /** The dropped events not yet reported by an event, by kind. */
   #untold = new Map<string, number>();
   #hasFailed = false;
 
@@ -251,7 +251,7 @@ class Recorder implements Journal {
     }
   }
 
-  /** When the journal can be written again, it has an event about what it lacks. */
+  /** Publishes an event about the dropped events, once the journal can be written again. */
   #tellDropped(): void {
     const kinds = Object.fromEntries(this.#untold);
     const count = this.#untold.values().reduce((sum, each) => sum + each, 0);

@@ -70,7 +70,7 @@ export class NodeStates {
     return this.#states.get(keyOfNode(node))?.status !== undefined;
   }
 
-  /** Those that have ended a process. */
+  /** Returns the nodes that ended a process. */
   faults(): readonly NodeState[] {
     return this.all().filter(({ lastError }) => lastError?.level === LogLevel.FATAL);
   }

@@ -115,7 +115,9 @@ export const limits = z
 export type MemoryLimits = {
   /** The largest size of V8's heap (`--max-old-space-size`). */
   readonly heap: number;
-  /** That of the cgroup, which the flow runtime shares; 0 or more than the machine has if there is none. */
+  /**
+   * The memory limit of the cgroup, shared with the flow runtime; 0 or more than the machine's memory if there is none.
+   */
   readonly constrained: number;
   readonly machine: number;
 };

@@ -50,7 +50,7 @@ const ownSettings: ReadonlyMap<string, string> = new Map([
   ]),
 ]);
 
-/** What nodes read of Node-RED's settings, under its names: these, and any others of JSON, which nodes of modules may use. */
+/** Node-RED settings that nodes read, by their names. Other JSON settings are allowed for nodes of modules. */
 export const nodeSettings = z
   .object({
     uiPort: port

@@ -29,7 +29,7 @@ type Conflict = readonly [path: string, message: string];
 
 type Options = z.output<typeof keys>;
 
-/** What of valid options can't be combined: the path of an option, and what is wrong with it. */
+/** Finds combinations of valid options that conflict: the path of an option, and the problem. */
 function* findConflicts(options: Options): Generator<Conflict> {
   const { host, port, runtime, metrics, nodeRed, adminAuth, identity, allowUnauthenticated } = options;
   const isOpen = adminAuth === undefined && identity === undefined;

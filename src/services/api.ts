@@ -34,7 +34,7 @@ const byName = {
 
 export const services = Object.values(byName);
 
-/** Who may call the methods of these services, and those that replicas call of each other. */
+/** The access rules of these services, and of the service that replicas call. */
 export const accessRules = compileAccess([...services, ReplicasService]);
 
 /**

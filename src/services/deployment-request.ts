@@ -92,7 +92,7 @@ export function requireInstallPermission({ values, requestHeader }: HandlerConte
   }
 }
 
-/** What the caller may change; undefined: everything. */
+/** Returns the check of the caller's changes; undefined: all are permitted. */
 export function createAuthorization(
   { values }: Pick<HandlerContext, "values">,
   approvals: Approvals | undefined,
@@ -111,8 +111,8 @@ export function createAuthorization(
 const responseMs = 250;
 
 /**
- * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
- * deployment that is committed already.
+ * The time a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of
+ * the committed deployment.
  */
 export function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
   return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);

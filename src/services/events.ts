@@ -61,7 +61,7 @@ type Watch = Pick<EventsServiceOptions, "journal"> & {
   readonly afterSeq: number | undefined;
 };
 
-/** What a stream begins with, so that there is a first event at once, and with it a response. */
+/** Returns the first events of a stream, so that it starts with a response at once. */
 function startOf(watch: Watch): WatchStart {
   const { feed, filter, afterSeq } = watch;
   const isUnknown = isInFuture(watch);

@@ -239,7 +239,7 @@ type TypeUse = { nodes: number; readonly flows: Set<string> };
 
 const known = new WeakMap<FlowsDocument, ReadonlyMap<string, TypeUse>>();
 
-/** Which nodes the flows have, by their types. */
+/** Counts the nodes of flows by their types. */
 function usesOf(flows: FlowsDocument): ReadonlyMap<string, TypeUse> {
   return known.getOrInsertComputed(flows, () => countUses(flows.nodes));
 }

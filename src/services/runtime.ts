@@ -28,12 +28,12 @@ import { toRuntime } from "./settings.ts";
 
 type RuntimeServiceOptions = ControlOptions &
   InjectOptions & {
-    /** That of this replica. */
+    /** The runtime of this replica. */
     readonly runtime: Pick<Runtime, "restart">;
     readonly store: Pick<FlowStore, "active" | "findEntry">;
-    /** What its nodes do. */
+    /** The states of its nodes. */
     readonly nodes: Pick<NodeStates, "all" | "countFailing">;
-    /** What its process measures; undefined without metrics. */
+    /** The measurements of its process; undefined without metrics. */
     readonly stats: Pick<FlowStats, "process"> | undefined;
     readonly usage: Pick<OwnUsage, "process">;
     readonly disk: () => Promise<DiskSpace | undefined>;
@@ -130,7 +130,7 @@ type ControlOptions = {
   readonly store: Pick<FlowStore, "active">;
   readonly desired: DesiredStateStore;
   readonly audit: Pick<AuditRecorder, "write">;
-  /** That of this replica. */
+  /** The runtime of this replica. */
   readonly runtime: Pick<Runtime, "status" | "onChange">;
   readonly allRuntimes: Pick<Runtime, "apply">;
   readonly outcomes: Pick<OutcomeRecorder, "recordStop">;

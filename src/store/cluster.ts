@@ -19,7 +19,7 @@ export type ReplicaStatus = {
   /** The state of its runtime. */
   readonly state: string;
   readonly run: ReplicaRun | undefined;
-  /** How its flows are. Absent: it has an older version. */
+  /** The health of its flows. Absent: it has an older version. */
   readonly health?: Health | undefined;
   /** The URL at which the others reach it; undefined: they can't. */
   readonly address?: string | undefined;
@@ -75,7 +75,7 @@ export interface Cluster {
    * is at most about half a second old while the store is usable.
    */
   replicas(): readonly Replica[];
-  /** Those that are missing in `replicas` for some seconds. Ends when one of the same name is there. */
+  /** The replicas missing from `replicas` for some seconds, until one of the same name appears. */
   lost(): readonly LostReplica[];
   /**
    * Calls the listener when `replicas` has changed in more than `seenMsAgo`, and when another replica has released the lease.

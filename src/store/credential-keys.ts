@@ -34,7 +34,7 @@ export function deriveKey(secret: string): CredentialKey {
   return createKey(Buffer.from(hkdfSync("sha256", secret, "", "flowgate credentials at rest v1", keyBytes)), secret);
 }
 
-/** Which keys the values in a store may be encrypted with, by their ids. */
+/** The keys with which the values in a store may be encrypted, by their ids. */
 export type KeyState = {
   /** Encrypts all that is written. */
   readonly current: string;
@@ -42,7 +42,7 @@ export type KeyState = {
   readonly previous: readonly string[];
 };
 
-/** How the keys of a process and the state in its store depend on each other. */
+/** The coordination between the keys of a process and the state in its store. */
 export interface KeyStateStore {
   find(): Promise<KeyState>;
   /** Records which keys this process knows, so that no other one encrypts with a key that it lacks. */

@@ -32,7 +32,7 @@ export function openText(keys: CredentialKeys, name: string, sealed: Uint8Array)
   throw wrongSecret();
 }
 
-/** What credentials are encrypted for, see `seal`. */
+/** The encryption context of credentials, see `seal`. */
 export function credentialContext(name: string): string {
   return `flowgate credentials ${sealVersion} ${name}`;
 }

@@ -55,7 +55,7 @@ export type RevisionPage = {
   readonly next: number | undefined;
 };
 
-/** Which revisions `prune` removes: those that exceed one of the limits. */
+/** The limits of kept revisions: `prune` removes revisions that exceed one of them. */
 export type Retention = {
   readonly maxCount: number;
   /** Undefined: there is no limit. */
@@ -107,7 +107,7 @@ export interface FlowStore {
   findCredentials(rev: string, types?: ReadonlyMap<string, string>): Promise<CredentialSets | undefined>;
   /** Stores what nodes write as their credentials, by node id. Resolves with undefined if the lease has another holder by now. */
   writeCredentials(write: CredentialWrite): Promise<ReadonlyMap<string, CredentialWriteResult> | undefined>;
-  /** What was written for nodes that are not deployed yet. */
+  /** Returns the credentials written for nodes that are not deployed yet. */
   unclaimedCredentials(): CredentialSets;
   /** Finds a revision without reading its flows and credentials. */
   findEntry(rev: string): Promise<RevisionEntry | undefined>;

@@ -18,7 +18,7 @@ export type JournalEntry = {
 export type JournalQuery = {
   readonly limit: number;
   readonly order: "newest" | "oldest";
-  /** Where the previous page has ended. */
+  /** The position at which the previous page ended. */
   readonly after?: JournalCursor | undefined;
   /** Only entries with a greater sequence number. */
   readonly afterSeq?: number | undefined;
@@ -45,7 +45,7 @@ export type JournalPage = {
 
 /** Reads the entries in the order in which they were recorded, which may differ from that of their sequence numbers. */
 export type JournalReading = {
-  /** Where the previous reading has ended. */
+  /** The position at which the previous reading ended. */
   readonly after: string;
   readonly limit: number;
   readonly kinds: readonly string[];
@@ -62,7 +62,7 @@ type JournalRead = {
   readonly position: string;
 };
 
-/** Who delivers entries to a receiver, for how long. */
+/** A time-limited claim to deliver entries to a receiver. */
 export type CursorClaim = { readonly name: string; readonly holder: string; readonly forMs: number };
 
 export type JournalOptions = {

@@ -1,4 +1,4 @@
-/** What login attempts are counted by: a user name or a client. */
+/** The key by which login attempts are counted: a user name or a client. */
 export type AttemptLimit = {
   /** A hash, which bounds its size. */
   readonly key: string;
@@ -75,7 +75,7 @@ export function createMemoryAttempts(now: () => number = Date.now, log = noLog):
     entries.set(key, entry);
   }
 
-  /** How long failed attempts block the key; 0: they don't. */
+  /** Returns the time for which failed attempts block the key; 0: they don't. */
   function blockedMs({ key, max }: AttemptLimit, windowMs: number): number {
     const { failedAtMs } = recent(key, windowMs);
     const [oldest] = failedAtMs;

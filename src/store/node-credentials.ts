@@ -1,12 +1,12 @@
 import type { CredentialSets } from "@flowgate/flows";
 
-/** What nodes have stored as their credentials is limited: in total, and for nodes that are not deployed yet. */
+/** The limits of credentials that nodes have stored: in total, and for nodes that are not deployed yet. */
 export const writtenLimits = {
   nodes: 5_000,
   totalBytes: 2 * 1024 * 1024,
   /** Nodes that are not deployed, such as a new one in an editor, which a provider calls back. */
   unclaimed: 100,
-  /** How long these can be deployed with what was stored for them. */
+  /** The time within which these can be deployed with their stored credentials. */
   unclaimedMs: 24 * 60 * 60_000,
 } as const;
 
@@ -15,7 +15,7 @@ export type CredentialWrite = {
   readonly sets: CredentialSets;
   /** The sequence number of the revision that the nodes belong to; undefined: that of the active one. */
   readonly sinceSeq: number | undefined;
-  /** That of the lease with which the flows run; undefined: there is none. */
+  /** The token of the lease with which the flows run; undefined: there is none. */
   readonly token: number | undefined;
 };
 
@@ -25,7 +25,7 @@ export type CredentialWrite = {
  */
 export type CredentialWriteResult = "written" | "superseded" | "full";
 
-/** How a revision relates to what nodes have written. */
+/** The relation between a revision and the credentials that nodes have written. */
 export type DraftWrites = {
   /** `Revision.writtenSeq` of the revision whose credentials it is based on. */
   readonly seq: number;

@@ -25,7 +25,7 @@ const files: BackupFiles = {
 export type StoreOptions = {
   /** The store's URL, such as `sqlite:/var/lib/flowgate/flowgate.db`. Defaults to a SQLite database in `dataDir`. */
   readonly store?: string | undefined;
-  /** Also contains the key of the credentials if there is no `credentialSecret`. */
+  /** Contains the credential key too, if there is no `credentialSecret`. */
   readonly dataDir: string;
   readonly credentialSecret?: string | undefined;
   /** Secrets that credentials may still be encrypted with. */

@@ -11,7 +11,7 @@ export type ProposedDeployment = Origin & {
   readonly waitMs: number | undefined;
   readonly undoOnFailure: boolean;
   readonly maxErrors: number;
-  /** What differs from the base. */
+  /** The differences from the base. */
   readonly changes: readonly ChangedContainer[];
   /** The modules that are installed with it. */
   readonly modules: readonly ProposedModule[];
@@ -27,7 +27,7 @@ export type ProposedModule = {
   readonly integrity: string | undefined;
 };
 
-/** How a proposal has ended, by whom, and why. */
+/** The end of a proposal: its state, who closed it, and why. */
 export type ProposalClosing = Pick<Origin, "by" | "token"> & {
   readonly state: "approved" | "rejected" | "withdrawn";
   readonly atMs: number;

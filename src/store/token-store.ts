@@ -17,8 +17,8 @@ export type StoredToken = {
   readonly createdAtMs: number | undefined;
   readonly expiresAtMs: number;
   /**
-   * What a session of a browser keeps, as a text that the store encrypts and does not interpret. Empty: it can't be decrypted any
-   * more, and the session has ended. undefined: an access token.
+   * The data of a browser session, a text that the store encrypts and does not interpret. Empty: it can't be decrypted
+   * any more, and the session has ended. undefined: an access token.
    */
   readonly session?: string | undefined;
 };

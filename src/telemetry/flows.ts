@@ -2,7 +2,7 @@ import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
 import type { Labels, NodeReading, Sample, TabReading } from "./series.ts";
 
-/** What the flows have done, read at each scrape. Ids and labels are those of flows. */
+/** The activity of the flows, read at each scrape, with the flows' ids and labels. */
 export interface FlowReading {
   tabs(): IteratorObject<TabReading>;
   /** None unless nodes are measured. */

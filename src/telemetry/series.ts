@@ -65,7 +65,7 @@ export class Series {
 /** A sample without `metricName` has the name of the metric. */
 export type Sample = { readonly metricName?: string; readonly labels?: Labels; readonly value: number };
 
-/** What nodes of a tab have done. */
+/** The activity of the nodes of a tab. */
 export type TabReading = {
   /** The id; empty for nodes on no tab. */
   readonly tab: string;

@@ -107,7 +107,7 @@ function follow({ bytes, depths, forks, forkKeys, forkStates }: Automaton, state
   return forkKeys[found] === key ? (forkStates[found] as number) : 0;
 }
 
-/** Where the key is, or would be. */
+/** Returns the index of the key, or the index at which it would be inserted. */
 function findFork(keys: Numbers, key: number): number {
   let [low, high] = [0, keys.length];
   while (low < high) {

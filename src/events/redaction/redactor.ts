@@ -182,7 +182,7 @@ function* withoutEscapes(view: View, max: number): Generator<View> {
   }
 }
 
-/** Of Base64. */
+/** Returns the position after Base64 padding. */
 function skipPadding(bytes: Buffer, from: number): number {
   let end = from;
   while (bytes[end] === padding && end < from + 2) {

@@ -11,7 +11,7 @@ import type { RedactionCall, RedactionReply } from "./thread.ts";
 /** Compiling as many characters of values takes a few milliseconds. More are compiled in the thread. */
 const maxSyncValueChars = 128 * 1024;
 
-/** How many of the sets that nodes have stored last are known, also if they have stored others since, and their characters. */
+/** The maximum number of known former credential sets that nodes have stored, and of their characters. */
 const maxWritten = { sets: 100, chars: 512 * 1024 };
 
 export type Secrets = Redaction & AsyncDisposable;
@@ -91,7 +91,7 @@ class CompiledValues {
   readonly #thread: RedactionThread;
   readonly #onChange: () => void;
   #values: ReadonlySet<string> = new Set();
-  /** Those that were compiled last. If some are missing, there is another automaton for them, or they are not known yet. */
+  /** The last compiled values. Missing ones are in another automaton, or not known yet. */
   #compiled: { readonly automaton: Automaton; readonly values: ReadonlySet<string> } | undefined;
   #compilation: Promise<void> | undefined;
 
@@ -145,7 +145,7 @@ class CompiledValues {
   }
 }
 
-/** What nodes have stored last. */
+/** The credential sets that nodes have stored last. */
 class WrittenSets {
   #sets: readonly (readonly [id: string, set: NonNullable<CredentialSet>])[] = [];
 

@@ -15,7 +15,7 @@ export class Member {
   readonly link: ReplicaLink;
   readonly sinceMs = performance.now();
   #states = new Map<string, Event>();
-  /** Those of a stream that has started, until all have come. */
+  /** The states of a stream that has started, until it is complete. */
   #nextStates: Map<string, Event> | undefined;
   /** Events wait for those of replicas that are `live`, and at the beginning of those that are `joining`. */
   #status: "joining" | "live" | "lost" = "joining";
@@ -188,7 +188,7 @@ export class Members implements Iterable<Member>, Disposable {
   }
 }
 
-/** What a replica has recorded after a position. */
+/** Reads the events that a replica has recorded after a position. */
 export async function readRecorded(
   journal: Pick<Journal, "list">,
   name: string,

@@ -27,7 +27,7 @@ export type ViewOptions = {
   readonly connect: (replica: Pick<Replica, "id">) => Promise<ReplicaConnection>;
   /** The events after this position are received, as far as replicas have them in memory. */
   readonly sinceSeq: number;
-  /** How long the events of other replicas are waited for. */
+  /** The maximum wait for events of other replicas. */
   readonly waitMs?: number;
 };
 
@@ -53,7 +53,10 @@ export class ReplicaView implements EventFeed, Disposable {
   #debugSeq = Number.MAX_SAFE_INTEGER;
   #held: Held[] = [];
   #timer: NodeJS.Timeout | undefined;
-  /** Where the view begins. What is not there when it is ready is sent from the journal, to readers that start before. */
+  /**
+   * The position at which the view begins. Events missing when it is ready are read from the journal for readers that
+   * start earlier.
+   */
   readonly #beginSeq: number;
   #isReady = false;
   readonly #becomesReady = Promise.withResolvers<void>();

@@ -23,7 +23,7 @@ export type WebhookResponse = {
   readonly retryAfterMs: number | undefined;
 };
 
-/** What is read of the body of a response. */
+/** The maximum part of a response body that is read. */
 const maxResponseBytes = 16 * 1024;
 
 /**

@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { mapped, parseNetworkRule } from "../../runtime/network-policy.ts";
 
-/** What webhooks may connect to, as in `webhooks.network`. */
+/** The permitted targets of webhooks, as in `webhooks.network`. */
 export type TargetAccess = {
   /** Undefined: all public addresses. */
   readonly allow?: readonly string[] | undefined;

@@ -85,7 +85,7 @@ function isHeaderLate(
   return nowMs - connection.headerMs > headersTimeoutMs;
 }
 
-/** How long flow control may block the responses to callers that were not authenticated. */
+/** Returns the time for which flow control may block responses to unauthenticated callers. */
 function anonymousTimeout(
   { origin }: Http2Connection,
   nowMs: number,

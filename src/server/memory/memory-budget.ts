@@ -28,7 +28,10 @@ export class MemoryBudget {
   }
 }
 
-/** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
+/**
+ * The share of the budget held by one request. A call throws, or its promise rejects, when the request has ended or
+ * waited too long.
+ */
 export class MemoryReservation {
   readonly #receiving: FairPool;
   readonly #decoding: FairPool;

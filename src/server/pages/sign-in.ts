@@ -134,7 +134,7 @@ function describeUnsafe(request: RequestContext): string {
 
 const maxFormBytes = 16 * 1024;
 
-/** Those of a browser are its own and what other programs have planted. */
+/** The maximum number of sessions: a browser's own, and any planted by other programs. */
 const maxSessions = 10;
 
 function formOf({ body }: FastifyRequest): URLSearchParams {

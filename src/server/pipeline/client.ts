@@ -124,7 +124,9 @@ export function parseClientAddress(text: string, remoteAddress: string): string 
   return isIP(address) === 0 ? remoteAddress : address;
 }
 
-/** How a workload is identified: by its client certificate, or by the X-Forwarded-Client-Cert of a trusted proxy. */
+/**
+ * The identification of a workload: by its client certificate, or by the X-Forwarded-Client-Cert of a trusted proxy.
+ */
 export type IdentitySource = "certificate" | "forwarded";
 
 /**

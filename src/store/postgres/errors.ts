@@ -2,7 +2,7 @@ import { DatabaseError } from "pg";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { RefusedAuthentication } from "./authentication.ts";
 
-/** What an error means for the connection and the caller. */
+/** The effect of an error on the connection and the caller. */
 export type Failure =
   /** The server can't be reached, is shutting down, or is not the primary: another one may be. */
   | "connection"

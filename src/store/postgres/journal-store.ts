@@ -16,7 +16,7 @@ import { type Query, toCondition } from "../sql/query.ts";
 import { type Database, queryOf, repeatOnce } from "./database.ts";
 import { classify, toFlowgateError } from "./errors.ts";
 
-/** What a row takes besides its data. */
+/** The size of a row without its data. */
 const rowBytes = 200;
 
 /** One replica at a time removes entries. "FLGJ". */

@@ -43,7 +43,7 @@ export type PostgresStoreOptions = {
  */
 const reservedConnections = 2;
 
-/** How long an operation waits for others. */
+/** The time that an operation waits for others. */
 const turnMs = 2_000;
 
 export async function openPostgresStore({ location, key }: PostgresStoreOptions): Promise<Store> {

@@ -163,7 +163,7 @@ export class AuditCheck {
   }
 }
 
-/** What of a revision differs from its entry, as the subject and verb of a sentence. */
+/** Describes the differences between a revision and its audit entry, as the subject and verb of a sentence. */
 function describeChange(
   row: SummaryRow,
   digest: string,

@@ -17,7 +17,7 @@ const columns = {
   data: "data",
 } as const satisfies Record<keyof JournalEntry, string>;
 const names = Object.keys(columns) as (keyof JournalEntry)[];
-/** What is selected of an entry. */
+/** The selected columns of an entry. */
 export const entryColumns = names.map((name) => `${columns[name]} AS "${name}"`).join(", ");
 
 /** A statement of PostgreSQL has at most 65,535 parameters, one of SQLite 32,766. */
@@ -63,7 +63,7 @@ export async function listEvents(query: Query, page: JournalQuery): Promise<Jour
   return { entries, next: rows.length > limit && last ? { seq: last.seq, runtime: last.runtime } : undefined };
 }
 
-/** Those of a page and of a reading. */
+/** Returns the conditions common to a page and a reading. */
 export function toEntryCondition({ kinds, maxLevel }: Pick<JournalQuery, "kinds" | "maxLevel">): Comparison[] {
   return [
     ["kind IN", kinds],

@@ -10,7 +10,7 @@ import { parseSubmitted } from "./submitted-nodes.ts";
 
 /** The table `node_credential`: what nodes have stored as their credentials, the newest of each. */
 type NodeCredentialRow = {
-  /** That of its audit entry, so that it grows with each write. */
+  /** The sequence number of its audit entry, which grows with each write. */
   seq: number;
   /** As JSON, which can represent all ids in all databases. */
   node_id: string;
@@ -22,7 +22,7 @@ type NodeCredentialRow = {
   written_at_ms: number;
 };
 
-/** What the credentials of a node are encrypted for. `id` is the column `node_id`. */
+/** Returns the encryption context of a node's credentials. `id` is the column `node_id`. */
 export function nodeSealName(id: string): string {
   return `node ${id}`;
 }
@@ -35,7 +35,7 @@ type Written = {
   readonly set: NonNullable<CredentialSet>;
 };
 
-/** What nodes have stored as their credentials, by their ids. */
+/** The credentials that nodes have stored, by node id. */
 export class WrittenCredentials {
   readonly #rows: ReadonlyMap<string, Written>;
   /** The newest write. */
@@ -93,7 +93,7 @@ export class WrittenCredentials {
     return replaced;
   }
 
-  /** Those of nodes that are not deployed yet. */
+  /** Returns the credentials of nodes that are not deployed yet. */
   unclaimed(): CredentialSets {
     const sinceMs = Date.now() - writtenLimits.unclaimedMs;
     return new Map(
@@ -238,7 +238,7 @@ async function readTotals(query: Query, ids: readonly string[]) {
 
 type LaterRow = Pick<NodeCredentialRow, "seq" | "type"> & { readonly id: string };
 
-/** What nodes have written that a revision does not consider. */
+/** Finds credentials written after those that a revision takes into account. */
 export async function findLater(query: Query, seq: number): Promise<LaterRow[]> {
   const rows = await query<Pick<NodeCredentialRow, "seq" | "type" | "node_id">>(
     "SELECT seq, type, node_id FROM flowgate.node_credential WHERE seq > $1",

@@ -107,7 +107,7 @@ async function removeOld(query: Query, activeRev: string, nowMs: number): Promis
   }
 }
 
-/** How a proposal is closed. `rev` is the revision that its approval makes. */
+/** The closing of a proposal. `rev` is the revision made by its approval. */
 export type CloseProposalCall = {
   readonly id: string;
   readonly state: ProposalClosing["state"];

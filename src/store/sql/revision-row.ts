@@ -225,7 +225,7 @@ export async function toCommitCall(draft: RevisionDraft, key: CredentialKey): Pr
   };
 }
 
-/** What the database assigns to a revision when it is written. */
+/** The values that the database assigns when a revision is written. */
 export type AssignedColumns = Pick<SummaryRow, "seq" | "committed_at_ms">;
 
 /** The revision of a draft that was written. Frozen. */

@@ -43,7 +43,7 @@ import {
 
 export type Newest = AssignedColumns & Pick<SummaryRow, "rev">;
 
-/** How long the key of a commit can't be used for another one. */
+/** The time for which a commit's key can't be used for another commit. */
 const keyLifetimeMs = 24 * 60 * 60_000;
 
 /** The number of revisions that are removed at once. Limits how long commits wait for a removal. */

@@ -85,7 +85,7 @@ export type Write<
   keyId?: string,
 ) => ReturnType<Operations[Name]>;
 
-/** How an adapter reads and writes. */
+/** The reads and writes of an adapter. */
 export type Access = { readonly query: Query; readonly write: Write };
 
 export function createAuditStore({ query, write }: Access, verify: AuditStore["verify"]): AuditStore {

@@ -32,7 +32,7 @@ type ListedRow = TokenRow & { seq: number; last_used_at_ms: number | null };
 const columns =
   "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms, session";
 
-/** What a session is encrypted for, see `seal`. */
+/** Returns the encryption context of a session, see `seal`. */
 export function sessionContext(hash: Uint8Array): Uint8Array {
   return hash;
 }

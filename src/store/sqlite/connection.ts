@@ -4,7 +4,7 @@ import { hasCode } from "@flowgate/base/error-code";
 import { nowMs, type Query } from "../sql/query.ts";
 import { markInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./errors.ts";
 
-/** How long a connection waits for a lock. The one of the event loop blocks it during that time. */
+/** The time that a connection waits for a lock. The event loop's connection blocks it meanwhile. */
 export const lockTimeoutMs = { eventLoop: 500, thread: 5_000 };
 
 /** Must be set on each connection: a commit is on the disk before it returns. */

@@ -18,7 +18,7 @@ import { lossesOf } from "./losses.ts";
 import { visibleText } from "./visible-text.ts";
 import "./plan.css";
 
-/** What a deployment would do: first what it would break, then what it stops and starts, then what it changes. */
+/** The effects of a deployment: breakage first, then stops and starts, then changes. */
 export function Plan({
   plan,
   type,
@@ -29,7 +29,7 @@ export function Plan({
   /** Absent: what is lost is shown elsewhere. */
   readonly type?: DeploymentType;
   readonly modules?: readonly FlowModule[];
-  /** Of the flows that are deployed, if they are known here. They name nodes that do not change. */
+  /** The deployed nodes, if known here. They provide names for unchanged nodes. */
   readonly nodes?: readonly Node[];
 }): ReactNode {
   return (

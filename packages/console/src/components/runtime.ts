@@ -1,7 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { type GetRuntimeResponse, RuntimeService, RuntimeState } from "@flowgate/client";
 
-/** Those in which the replica runs no flows. */
+/** The states in which the replica runs no flows. */
 const idleStates: ReadonlySet<RuntimeState> = new Set([
   RuntimeState.STANDBY,
   RuntimeState.DISABLED,

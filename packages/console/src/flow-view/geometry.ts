@@ -18,7 +18,10 @@ export const measures = {
   group: { margin: 26, line: 16, minimum: 40 },
 } as const;
 
-/** Of a node with the label in `lines`, of which the widest has `textWidth`. Without a label: undefined. */
+/**
+ * Returns the size of a node with a label of `lines`, the widest of which has `textWidth`. Undefined: the node has no
+ * label.
+ */
 export function nodeSize(
   label: { readonly lines: number; readonly textWidth: number } | undefined,
   ports: { readonly inputs: number; readonly outputs: number },

@@ -1,6 +1,6 @@
 import { centerOf, type Box, type Point } from "./geometry.ts";
 
-/** What of a drawing is seen: the point at the top left, and how many pixels one unit has. */
+/** The visible part of a drawing: its top left point, and the pixels per unit. */
 export type Viewport = { readonly x: number; readonly y: number; readonly scale: number };
 
 export type Size = { readonly width: number; readonly height: number };

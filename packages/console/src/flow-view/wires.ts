@@ -43,7 +43,7 @@ export function drawWire(
   };
 }
 
-/** Where wires end: at the side of a node, and in the middle of a junction. */
+/** Returns the end of a wire: at the side of a node, in the middle of a junction. */
 function endOf(
   { kind, box }: NodeElement | JunctionElement | SubflowPortElement,
   side: "left" | "right",

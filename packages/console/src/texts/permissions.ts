@@ -50,7 +50,7 @@ const onTab = /^(flows\.(?:write|propose|approve))@tab:(.+)$/;
 
 const meanings: ReadonlyMap<string, string> = new Map(Object.entries({ ...permissionTexts, ...setTexts }));
 
-/** What a permission of a user or token permits; undefined: it is not known to this page. */
+/** Explains a permission of a user or token; undefined if this page does not know it. */
 export function explainPermission(name: string): string | undefined {
   const [, permission, tab] = onTab.exec(name) ?? [];
   return permission === undefined || tab === undefined

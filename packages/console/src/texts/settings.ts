@@ -9,7 +9,7 @@ export const texts = {
   unknownState: "A state that this page does not know.",
 } as const;
 
-/** What is shown of the service, besides the runtime, the replicas and the user. */
+/** The service fields shown, besides the runtime, the replicas and the user. */
 export const serviceFields: Readonly<Record<"version" | "apiVersions", Meaning>> = {
   version: { title: "Version", meaning: "The version of Flowgate." },
   apiVersions: {
@@ -68,7 +68,7 @@ export const stateMeanings: Readonly<Record<string, string>> = {
   disabled: "This replica runs no flows.",
 };
 
-/** What isolates the flows from the service, by the names in the contract. */
+/** The kinds of isolation between flows and service, by their names in the contract. */
 export const isolationMeanings: Readonly<Record<string, string>> = {
   none: "Only the permission model of Node.js restricts the flows.",
   process: "The flows gain no privileges, and their files are limited. They run as the user of the service.",
@@ -76,7 +76,7 @@ export const isolationMeanings: Readonly<Record<string, string>> = {
   namespaces: "The flows see neither the files nor the processes of the service, and have no capabilities.",
 };
 
-/** Which replicas run the flows, by the names in the contract. */
+/** The modes by which replicas run the flows, by their names in the contract. */
 export const modeTexts: Readonly<Record<string, string>> = {
   each: "each replica",
   one: "one replica at a time",

@@ -54,7 +54,9 @@ function indexNodes({ flows }: Configuration): ReadonlyMap<string, FlowNode> {
   return new Map(flows.map((node) => [node.id, node]));
 }
 
-/** Of the sides that have it. A container without a node of its own is a tab without a label. */
+/**
+ * Describes a container from the versions that have it. A container without a node of its own is a tab without a label.
+ */
 function describe(id: string, versions: readonly (FlowNode | undefined)[]): ChangedContainer {
   if (id === "") {
     return { id, kind: "global", labels: [] };

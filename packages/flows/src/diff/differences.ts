@@ -4,7 +4,7 @@ import { isSameJson } from "../json.ts";
 import { type CredentialSet, noCredentials } from "../credential-sets.ts";
 import type { Container, NodeRole } from "../nodes.ts";
 
-/** What changes from a base to a target: enough to recreate the target. */
+/** The changes from a base to a target, sufficient to recreate the target. */
 export type FlowsDiff = {
   /** Containers with changes: in the order of the target, then those that only the base has, then `global`. */
   readonly containers: readonly ContainerDiff[];
@@ -22,7 +22,7 @@ export type NodeDiff = {
   readonly name: string | undefined;
   readonly role: NodeRole;
   readonly change: "added" | "removed" | "changed";
-  /** What is changed, in the order of `aspects`; empty if the node is added or removed. */
+  /** The changed aspects, in the order of `aspects`; empty if the node is added or removed. */
   readonly aspects: readonly Aspect[];
   /** All properties of a node that is added or removed, the different ones of a node that is changed. */
   readonly properties: readonly PropertyChange[];

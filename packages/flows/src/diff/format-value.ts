@@ -65,7 +65,7 @@ const maxEdits = 100;
 const maxTexts = 100;
 const maxComparisons = 20_000_000;
 
-/** Of a line in the text of a diff. It is counted before the text is made, since a line can be empty. */
+/** The indentation of a line in the text of a diff. Counted before the text is made, since a line can be empty. */
 const indentationBytes = 8;
 
 /** Creates a function that compares texts line by line. Where that would take too long, it finds one change with all that differs. */
@@ -109,7 +109,7 @@ function toLineChanges(parts: readonly Part[]): LineChange[] {
   return changes;
 }
 
-/** What is between the lines that both begin and end with. */
+/** Returns the change without the lines common to the beginning of both texts and to their end. */
 function findWholeChange(before: readonly string[], after: readonly string[]): LineChange {
   const isSame = (index: number): boolean => before.at(index) === after.at(index);
   const shorter = Math.min(before.length, after.length);

@@ -15,7 +15,7 @@ import { type Place, type SimulatedNode, startAll, startFlows, stopFlows } from 
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { type Warning, findWarnings } from "./warnings.ts";
 
-/** What a deployment would do, without doing it. */
+/** The effects that a deployment would have. */
 export type DeploymentPlan = {
   /** The nodes that it stops or starts, in the order in which they start; those that are only stopped come last. */
   readonly nodes: readonly PlannedNode[];
@@ -40,7 +40,7 @@ export type PlannedNode = {
   readonly action: "stop" | "start" | "restart";
 };
 
-/** What a plan depends on besides the flows. */
+/** The state of the runtime that a plan depends on. */
 export type RuntimeView = {
   /** The installed node types; undefined if they are not known, as while the runtime starts. */
   readonly knownTypes: ReadonlySet<string> | undefined;

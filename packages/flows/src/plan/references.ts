@@ -2,7 +2,8 @@ import type { FlowNode } from "../configuration.ts";
 import { type RuntimeFlows, containerKey, toKey } from "./runtime-flows.ts";
 
 /**
- * What the classification of nodes has found so far, by id. The values are the nodes; undefined for a tab that does not exist.
+ * The intermediate state of the classification, by id. The values are the nodes; undefined for a tab that does not
+ * exist.
  */
 export type Marks = {
   readonly added: Map<string, FlowNode | undefined>;

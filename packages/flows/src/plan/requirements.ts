@@ -54,7 +54,7 @@ export function findRequiredModules(
   return Array.from(modules, ([name, { version, nodeIds }]) => ({ name, version, nodeIds: [...nodeIds] }));
 }
 
-/** What has to be installed for flows: node types, and modules by their names. */
+/** The requirements of flows: node types, and modules by their names. */
 export type FlowNeeds = { readonly types: ReadonlySet<string>; readonly modules: ReadonlySet<string> };
 
 export function findNeeds(flows: readonly FlowNode[]): FlowNeeds {
@@ -72,7 +72,7 @@ export function needsModule(
   return modules.has(module.name) || module.types.some((type) => types.has(type));
 }
 
-/** What a deployment does with a module. `upgraded`: another version is installed. */
+/** The effect of a deployment on a module. `upgraded`: another version is installed. */
 type ModuleState = "missing" | "present" | "upgraded";
 
 /** A module that is installed, or that a deployment names. */

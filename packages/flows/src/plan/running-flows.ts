@@ -9,14 +9,17 @@ export type Place = {
   readonly tab: string;
   /** The ids of the subflow instances, outermost first. All nodes of the place share the array, and no other place has it. */
   readonly instances: readonly string[];
-  /** What contains the instance; undefined for a tab. */
+  /** The container of the instance; undefined for a tab. */
   readonly parent: Place | undefined;
 };
 
 /** A node as it runs: in a subflow there is one for each instance. */
 export type SimulatedNode = Place & { readonly node: FlowNode };
 
-/** What the runtime has started on a tab, or of a subflow instance (`Flow` in @node-red/runtime/lib/flows/Flow.js). */
+/**
+ * The nodes that the runtime has started on a tab or in a subflow instance (`Flow` in
+ * @node-red/runtime/lib/flows/Flow.js).
+ */
 type RunningFlow = Place & {
   /** Running nodes by id, subflow instances included. */
   readonly nodes: Map<string, SimulatedNode>;
@@ -158,11 +161,11 @@ function startInstance(
   return ports.canStart(instance) && startContent(flow, subflow, configs, { ...start, rewired: new Set() });
 }
 
-/** What is the same for all instances of a subflow, and is determined once. */
+/** The part common to all instances of a subflow, determined once. */
 type Template = {
-  /** Of a new instance. */
+  /** The start order of configuration nodes in a new instance. */
   readonly configs: ConfigOrder;
-  /** Those that are not disabled. `subflow` is undefined if it does not exist. */
+  /** The enabled nodes. `subflow` is undefined if it does not exist. */
   readonly nodes: readonly {
     readonly node: FlowNode;
     readonly isInstance: boolean;
@@ -183,7 +186,9 @@ function createTemplate(content: FlowContent, { subflows }: RuntimeFlows): Templ
   };
 }
 
-/** How often the runtime visits a configuration node that refers to one that does not run, before it gives up. */
+/**
+ * The number of visits after which the runtime gives up on a configuration node that refers to one that does not run.
+ */
 const maxVisits = 100;
 
 type ConfigOrder = {

@@ -15,7 +15,7 @@ export type RuntimeFlows = {
   readonly global: FlowContent;
 };
 
-/** What is on a tab, or in a subflow. */
+/** The nodes on a tab or in a subflow. */
 export type FlowContent = {
   /** The tab or subflow; undefined if it does not exist. */
   readonly definition: FlowNode | undefined;

@@ -12,7 +12,7 @@ export type Warning = {
   readonly nodeId: string;
   /** The id of the node's tab or subflow; empty for global configuration nodes. */
   readonly container: string;
-  /** What is wrong, for people: it names the node and its tab. Never contains the value of a credential. */
+  /** The problem, for people: it names the node and its tab. Never contains the value of a credential. */
   readonly message: string;
   /** True if the current flows have it too. */
   readonly existing: boolean;

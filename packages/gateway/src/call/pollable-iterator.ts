@@ -31,7 +31,7 @@ export abstract class PollableIterator<T> implements AsyncIterableIterator<T, un
     return this;
   }
 
-  /** Also called after the reads were answered, by what was polled for them. */
+  /** Answers waiting reads. May be called by the polled source after they were answered. */
   #answer(): void {
     for (let read = this.#reads?.[0]; read !== undefined; read = this.#reads?.[0]) {
       try {

@@ -22,7 +22,7 @@ export type CorsOptions = {
    * WWW-Authenticate, those of Connect and gRPC-Web, and the response headers that the methods' options and messages define.
    */
   readonly exposeHeaders?: readonly string[];
-  /** How long browsers may cache a preflight response, in seconds. Default: 600. */
+  /** The time for which browsers may cache a preflight response, in seconds. Default: 600. */
   readonly maxAgeSeconds?: number;
 };
 

@@ -65,7 +65,7 @@ export type JsonEncoderOptions = {
   readonly format?: "http" | "json";
   /** The messages that a google.protobuf.Any can contain. Default: none. */
   readonly registry?: Registry;
-  /** Those of the gateway. Default: none. */
+  /** The gateway's JSON options. Default: none. */
   readonly jsonOptions?: JsonOptions;
 };
 

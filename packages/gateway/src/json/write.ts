@@ -30,8 +30,8 @@ import { compileMembersWriter, emptyMap } from "./write-members.ts";
 export type JsonWriter = (value: unknown) => unknown;
 
 /**
- * Which field options apply. "plain": none, as in the proto3 JSON mapping. "response": those of responses. "request": also
- * `required`: required fields are sent even if empty.
+ * The field options that apply. "plain": none, as in the proto3 JSON mapping. "response": the options for responses.
+ * "request": these and `required`; required fields are sent even if empty.
  */
 export type WriteDialect = "response" | "request" | "plain";
 

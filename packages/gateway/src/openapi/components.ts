@@ -12,8 +12,8 @@ export type SchemaUse = {
   /** Whether unknown keys of a request are ignored instead of rejected. */
   readonly open: boolean;
   /**
-   * Which messages can have a part of their fields, so that google.api.field_behavior requires none: those of a change. "nested": the
-   * messages in this one.
+   * The messages of a change, which may have a part of their fields: google.api.field_behavior requires none of them.
+   * "nested": the messages in this one.
    */
   readonly partial: "none" | "nested" | "all";
   /** The top-level fields that are bound to the path, and so not part of the body. Does not apply to nested messages. */

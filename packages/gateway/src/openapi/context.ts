@@ -41,7 +41,10 @@ export function boundPaths({ template }: Route): ReadonlySet<string> {
   return new Set(template.variables.map(({ fieldPath }) => fieldPath));
 }
 
-/** Which messages of a request can have a part of their fields. A request with a FieldMask has the changed message in a field (AIP-134). */
+/**
+ * Returns the messages of a request that may have a part of their fields. A request with a FieldMask has the changed
+ * message in a field (AIP-134).
+ */
 export function partialOf({ input }: DescMethod, isPatch: boolean): SchemaUse["partial"] {
   if (input.fields.some(({ message }) => message?.typeName === "google.protobuf.FieldMask")) {
     return "nested";

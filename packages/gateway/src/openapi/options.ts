@@ -25,8 +25,9 @@ export type OpenApiOptions = {
   /** The comments of the .proto files for descriptions, see `readComments`. Default: none. */
   readonly comments?: Comments;
   /**
-   * Which RPCs are described as Connect serves them, at `/package.Service/Method`: those without a google.api.http rule, all, or none.
-   * If the handler's `protocols` have no "connect", none are. Default: "unannotated", so that each RPC is described once.
+   * The RPCs described as Connect serves them, at `/package.Service/Method`: RPCs without a google.api.http rule, all,
+   * or none. None if the handler's `protocols` lack "connect". Default: "unannotated", so that each RPC is described
+   * once.
    */
   readonly connect?: "unannotated" | "all" | "none";
   /**
@@ -50,7 +51,7 @@ export type OpenApiOptions = {
    */
   readonly schemas?: SchemaForm;
   /**
-   * What the rules of protovalidate (buf.validate) become: "keywords" of schemas, and descriptions where there is no keyword;
+   * The form of protovalidate (buf.validate) rules: "keywords" of schemas, with descriptions where there is no keyword;
    * "descriptions" only, for responses that do not follow the rules; or "none". Default: "keywords".
    */
   readonly validation?: ValidationForm;

@@ -13,7 +13,10 @@ import { describe } from "./comments.ts";
 import type { Schema } from "./document.ts";
 import type { ReadOption } from "./named-options.ts";
 
-/** What the rules of protovalidate become: keywords of schemas where there are any, else descriptions; descriptions only; or nothing. */
+/**
+ * The form of protovalidate rules: keywords of schemas, with descriptions where there are none; descriptions only; or
+ * nothing.
+ */
 export type ValidationForm = "keywords" | "descriptions" | "none";
 
 /** The rules of protovalidate (buf.validate), as parts of schemas. */

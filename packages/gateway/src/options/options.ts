@@ -172,9 +172,10 @@ export type GatewayOptions = {
    */
   registry?: Registry;
   /**
-   * How JSON is read and written, with the names of protobuf-es: `ignoreUnknownFields`, `alwaysEmitImplicit`, `enumAsInteger`,
-   * `useProtoFieldName`; and `ignoreEnumCase`, `int64AsNumber` and `emitUnsetMessages`. Those for writing also apply to error details.
-   * Default: none, as in the proto3 JSON mapping; unlike in Connect, unknown fields of requests are rejected.
+   * The reading and writing of JSON, with protobuf-es names: `ignoreUnknownFields`, `alwaysEmitImplicit`,
+   * `enumAsInteger`, `useProtoFieldName`; and `ignoreEnumCase`, `int64AsNumber` and `emitUnsetMessages`. The options
+   * for writing also apply to error details. Default: none, as in the proto3 JSON mapping; unlike in Connect, unknown
+   * fields of requests are rejected.
    */
   jsonOptions?: JsonOptions;
   /**

@@ -17,8 +17,8 @@ export type BrowserSafetyOptions = {
    */
   readonly checksTokens: boolean;
   /**
-   * Which requests without a token are allowed something at present: those of anonymous clients, of workloads only, or none.
-   * Host is checked for anonymous clients only. Defaults to `anonymous`.
+   * Returns the token-less requests that currently have permissions: from anonymous clients, from workloads only, or
+   * none. Host is checked for anonymous clients only. Defaults to `anonymous`.
    */
   readonly exposure?: () => "anonymous" | "workloads" | "none";
   /**

@@ -6,7 +6,7 @@ import { type CodeLanguage, detectLanguage } from "../code-language.ts";
 export type PropertyView =
   | ({ readonly kind: "code"; readonly path: string; readonly language: CodeLanguage } & Sides)
   | ({ readonly kind: "value"; readonly path: string } & Sides)
-  /** Of wires, links, and members of groups: ids of nodes. `output` counts from 1. */
+  /** Node ids in wires, links and group members. `output` counts from 1. */
   | {
       readonly kind: "references";
       readonly path: string;

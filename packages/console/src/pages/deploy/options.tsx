@@ -34,7 +34,7 @@ const types = [
   [DeploymentType.NODES, "only changed nodes (nodes)"],
 ] as const;
 
-/** Of the service, in seconds. */
+/** The service's limit, in seconds. */
 const maxWait = 600;
 
 export function OptionFields({

@@ -82,7 +82,7 @@ export class LogBuffer {
   }
 }
 
-/** What stands for the events before this one that were not kept. */
+/** Returns a placeholder for the events before this one that were not kept. */
 function toMissing({ id, time, runtime }: Event, count: number): Event {
   return create(EventSchema, {
     id,

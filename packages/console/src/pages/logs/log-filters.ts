@@ -55,7 +55,7 @@ export function formatKinds(chosen: readonly Kind[], permitted: readonly Kind[])
   return isDefault ? "" : chosen.map(({ name }) => name).join(",");
 }
 
-/** What is no level or time in the filters is ignored. */
+/** Ignores filters that are no valid level or time. */
 export function toQuery(
   { level, tab, node, since, until }: Readonly<Record<"level" | "tab" | "node" | "since" | "until", string>>,
   chosen: readonly Kind[],

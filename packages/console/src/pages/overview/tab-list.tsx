@@ -8,7 +8,7 @@ import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
 
-/** Those that are named in the row of a tab. */
+/** The maximum number of nodes named in the row of a tab. */
 const maxNamed = 5;
 
 /** The tabs whose nodes do something, those that fail first, the last error before the others. */

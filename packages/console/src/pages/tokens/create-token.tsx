@@ -195,7 +195,7 @@ function ScopeField({
   );
 }
 
-/** Those of the configuration with what they permit; those that each service has, if the user may not read the others. */
+/** The configured roles with their permissions, or the built-in roles if the user may not read the settings. */
 function useRoles(): readonly (readonly [name: string, meaning: string])[] {
   const { can } = useSession();
   const { data } = useQuery(SettingsService.method.getSettings, {}, { enabled: can("settings.read") });

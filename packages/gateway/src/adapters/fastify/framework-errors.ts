@@ -9,7 +9,7 @@ import { gatewayOptionChecks } from "../../options/option-checks.ts";
 import type { GatewayOptions } from "../../options/options.ts";
 import type { NodeResponse } from "../node/request.ts";
 
-/** What the handler needs of a reply of Fastify over HTTP/1.1 or HTTP/2, whose types differ. */
+/** The parts of a Fastify reply that the handler needs. The types for HTTP/1.1 and HTTP/2 differ. */
 type RawReply = { hijack(): unknown; readonly raw: NodeResponse };
 
 /**

@@ -23,9 +23,9 @@ export type JsonValues = {
  */
 export function createJsonValues(): JsonValues {
   let text = "";
-  /** Where the scan continues. */
+  /** The index at which the scan continues. */
   let at = 0;
-  /** Where the current value begins; -1 between values. */
+  /** The index at which the current value begins; -1 between values. */
   let start = -1;
   let depth = 0;
   let inString = false;

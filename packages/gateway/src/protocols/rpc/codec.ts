@@ -133,7 +133,7 @@ function findTooDeep(desc: DescMessage, bytes: Uint8Array): string | undefined {
 type Level = {
   readonly desc: DescMessage;
   readonly end: number;
-  /** Where its parent continues. */
+  /** The position at which the parent message continues. */
   readonly next: number;
   /** The way to this message from the one that contains it. */
   readonly path: JsonPath;

@@ -9,9 +9,9 @@ import { createTextReader } from "../../../json/text-reader.ts";
 export type ParameterBindingOptions = {
   /** The origin of the parameters. Fields with the `no_query` option are not bound to a query. */
   readonly from: "query" | "form";
-  /** What to do with a parameter that matches no field. */
+  /** The treatment of a parameter that matches no field. */
   readonly unknown: "reject" | "ignore";
-  /** What to do with a parameter for a field that is bound to path, body or a header; it never sets the field. */
+  /** The treatment of a parameter for a field bound to path, body or a header. It never sets the field. */
   readonly bound: "reject" | "ignore";
   /** The names that are ignored, even if they are those of fields. */
   readonly ignored: ReadonlySet<string>;

@@ -97,8 +97,8 @@ function sessionSettings({ adminAuth, console, docs }: Options): SignInSettings 
 }
 
 /**
- * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
- * and those with a client certificate, which browsers add automatically.
+ * Returns the protection against foreign web pages, needed for calls allowed without a token: from anonymous clients,
+ * and with a client certificate, which browsers add automatically.
  */
 export function browserSafety(
   { adminAuth, identity, tls, host, hosts }: Options,

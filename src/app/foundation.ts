@@ -16,7 +16,7 @@ import { Ports } from "./ports.ts";
 /** The configuration of the program. */
 export type Configuration = {
   readonly options: Options;
-  /** Replaces that of the options; it is not closed. */
+  /** Replaces the store of the options; it is not closed. */
   readonly customStore: Store | undefined;
   /** True if the service opens a port and a Unix socket of its own. */
   readonly listen: boolean;
@@ -42,7 +42,9 @@ export type Foundation = Pick<Configuration, "options" | "listen" | "log"> & {
   readonly processFile: string;
 };
 
-/** Locks the data directory, ends what an earlier process left, and opens the store. Resources are added to the stack. */
+/**
+ * Locks the data directory, ends processes of an earlier run, and opens the store. Resources are added to the stack.
+ */
 export async function openFoundation(
   { options, customStore, listen, log }: Configuration,
   stack: AsyncDisposableStack,

@@ -221,8 +221,8 @@ function findHidden({ dataDir, tls, runtime }: Options): string[] {
 }
 
 /**
- * Writes the log of the runtime and the flows to the log of the service, and that of the flows to their events. `source` marks the
- * lines as untrusted.
+ * Writes the log of the runtime and the flows to the service's log, and the flows' log to their events. `source` marks
+ * the lines as untrusted.
  */
 function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeOptions["log"] {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };

@@ -24,7 +24,7 @@ export type TokenIssuer = {
   readonly algorithms: readonly string[];
   readonly usernameClaim: string;
   readonly clockSkewSeconds: number;
-  /** The permissions of a caller are those of all rules that match. */
+  /** A caller has the permissions of all rules that match. */
   readonly rules: readonly ClaimRule[];
   readonly signIn?: OpenIdClient | undefined;
 };
@@ -42,7 +42,10 @@ export type OpenIdClient = {
 };
 
 export type SignInSettings = {
-  /** The origin at which browsers reach this service. Absent: that of each request, if others can't read or change it on its way. */
+  /**
+   * The origin at which browsers reach this service. Absent: each request's origin, if others can't read or change it
+   * on its way.
+   */
   readonly url?: string | undefined;
   readonly lifetimeSeconds: number;
 };

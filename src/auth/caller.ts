@@ -83,7 +83,7 @@ export function originOf(
   };
 }
 
-/** On whose behalf a call uses threads that callers share: those without an identity take turns by their address. */
+/** The caller for whom a call uses shared threads: callers without an identity take turns by address. */
 export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "signal">): Caller {
   const { username } = values.get(principalKey);
   const source = username === undefined ? `client ${clientKeyOf(values.get(peerKey).address)}` : `user ${username}`;
@@ -94,7 +94,7 @@ export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "si
 export type ClientKind = "network" | "socket";
 
 /**
- * The key under which a client is counted: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6 address,
+ * The key under which a client is counted: an IPv4 address, plain or mapped into IPv6, or the /64 of an IPv6 address,
  * since a single host usually controls a whole /64.
  */
 export function clientKeyOf(address: string): string {

@@ -27,9 +27,10 @@ export const editorRequestSeconds = 600;
 const handoverMs = 60_000;
 
 /**
- * Signs people in at Node-RED's editor by the pages of the API's origin: neither a password nor a response of a provider reaches the
- * editor's origin, whose pages run code of modules. The editor gets its token for a code in its URL and a secret in a cookie of the
- * browser that has begun the sign-in. Neither is enough, so that no one can be signed in as someone else.
+ * Signs people in at Node-RED's editor by the pages of the API's origin: neither a password nor a response of a
+ * provider reaches the editor's origin, whose pages run code of modules. The editor gets its token for a code in its
+ * URL and a secret in a cookie of the browser that began the sign-in. Neither suffices alone, so that no user can be
+ * signed in as another.
  */
 export class EditorSignIn {
   readonly #options: EditorSignInOptions;

@@ -150,7 +150,7 @@ function describe(error: unknown): string {
   if (error instanceof SyntaxError || error instanceof errors.JOSEError) {
     return "it is not a JSON Web Key Set";
   }
-  // That of fetch has a cause.
+  // fetch's error has a cause.
   const { cause = error } = error as Error;
   const { code, message } = cause as NodeJS.ErrnoException;
   return typeof code === "string" ? code : message;

@@ -51,8 +51,8 @@ function parseOnTab(name: string): { readonly permission: string; readonly tab: 
 export type KnownNames = { readonly permissions: ReadonlySet<string>; readonly roles: Roles };
 
 /**
- * True if these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes every
- * "<service>.read" but those that are sensitive, `flows.write` the same on each tab, all others only themselves.
+ * True if these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes
+ * every "<service>.read" except sensitive ones, `flows.write` the same on each tab, all others only themselves.
  */
 export function allows(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));

@@ -21,7 +21,7 @@ export function parseKept(session: string | undefined): KeptData | undefined {
   return session === undefined || session === "" ? undefined : (JSON.parse(session) as KeptData);
 }
 
-/** Undefined: it is that of a user with a password. */
+/** Undefined for a user with a password. */
 export function readSession(data: KeptData | undefined): Session | undefined {
   const { issuer, idToken } = data ?? {};
   return issuer === undefined || idToken === undefined

@@ -17,7 +17,7 @@ import { type NewToken, revocation, sha256 } from "./tokens.ts";
 
 export type SignInOptions = {
   readonly settings: SignInSettings;
-  /** Encrypts what a browser keeps while it signs in. */
+  /** Encrypts the data that a browser keeps while it signs in. */
   readonly sealer: Sealer;
   readonly authenticator: Pick<Authenticator, "issuesTokens" | "verifyLogin" | "insertLogin">;
   readonly sessions: Sessions;
@@ -82,8 +82,8 @@ export class SignIn {
   }
 
   /**
-   * Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. `previous` is its session until
-   * now, which ends when the sign-in is completed.
+   * Begins a sign-in at an issuer. Returns the URL for the browser, and the data that it must keep until it comes back.
+   * `previous` is its session until now, which ends when the sign-in is completed.
    */
   async begin(
     issuer: string,
@@ -108,7 +108,8 @@ export class SignIn {
   }
 
   /**
-   * Completes a sign-in. `target` is that of the request to which the issuer has sent the browser, and `kept` what the browser has kept.
+   * Completes a sign-in. `target` is the request to which the issuer has sent the browser, and `kept` the data that the
+   * browser has kept.
    */
   async complete(target: string, kept: string | undefined, { origin, kind }: Client): Promise<SignedIn> {
     const { settings, sealer, sessions, limiter, audit, now } = this.#options;

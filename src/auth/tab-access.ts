@@ -10,7 +10,7 @@ export type Changed = {
   readonly labels: readonly (string | undefined)[];
 };
 
-/** The parts of the flows that a caller may change, propose or approve, who has the permission for that on some tabs only. */
+/** The parts of the flows that a caller with permissions on some tabs only may change, propose or approve. */
 export class TabAccess {
   readonly #permission: string;
   readonly #tabs: ReadonlySet<string>;

@@ -47,7 +47,7 @@ export class ToolAuthenticator {
     return this.#authenticator.revokeToken(...parameters);
   }
 
-  /** As that of the API, but without workload identities. */
+  /** As the API's, but without workload identities. */
   authenticate(authorization: string | null): Principal | Promise<Principal> {
     const principal = this.#authenticator.authenticate(authorization, undefined, "tools");
     return principal instanceof Promise ? principal.then((resolved) => this.#limit(resolved)) : this.#limit(principal);

@@ -62,7 +62,8 @@ export class ModuleFollower implements Disposable {
   }
 
   /**
-   * Installs what the active revision needs. Resolves, when that has succeeded or failed, with whether something was installed. Never rejects.
+   * Installs the modules of the active revision. Resolves, after success or failure, with true if something was
+   * installed. Never rejects.
    */
   prepare(): Promise<boolean> {
     if (this.#running === undefined) {
@@ -76,7 +77,7 @@ export class ModuleFollower implements Disposable {
     return this.#next;
   }
 
-  /** Installs what the active revision needs, and starts the flows with it. */
+  /** Installs the modules of the active revision, and starts its flows. */
   follow(): void {
     void this.prepare().then((installed) => installed && this.#options.onInstalled());
   }

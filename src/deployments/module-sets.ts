@@ -86,8 +86,8 @@ export class ModuleSets {
   }
 
   /**
-   * Commits a revision that restores another one as `commit` does, and without its modules if these can't be installed: the flows of before
-   * are better than those that fail.
+   * Commits a revision that restores another one as `commit` does, but without its modules if these can't be installed:
+   * the earlier flows are better than failing ones.
    */
   async restoreIfPossible(
     content: ModuleContent,
@@ -106,7 +106,7 @@ export class ModuleSets {
     }
   }
 
-  /** Records the modules of the active revision again after a change of those that are installed. Never rejects. */
+  /** Records the modules of the active revision again after the installed modules changed. Never rejects. */
   async record(removed?: string): Promise<void> {
     const { modules, flows, store, log } = this.#options;
     const { rev, flows: document } = flows.active();
@@ -183,7 +183,7 @@ function findNeeded(
   ];
 }
 
-/** The audit entry of an installation. `previousVersion` is what was installed before. */
+/** The audit entry of an installation. `previousVersion` was installed before. */
 export function moduleInstalled(
   { name, version, integrity }: Pick<InstalledModule, "name" | "version" | "integrity">,
   previousVersion: string | undefined,

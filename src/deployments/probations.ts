@@ -52,10 +52,11 @@ type ProbationsOptions = {
 };
 
 /**
- * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
- * revision watches all replicas, and each other replica watches itself, in case the first one exits. Each counts the errors of its own
- * nodes, and reports too many as the result of the revision. A revision can't be undone twice: its undo is a commit with this revision as
- * the parent. While the flows are stopped, nothing fails; their time begins when they are started.
+ * Watches deployed revisions for a while, and undoes failing ones. With several replicas, the replica that committed
+ * the revision watches all replicas, and each other replica watches itself, in case the first one exits. Each counts
+ * the errors of its own nodes, and reports too many as the result of the revision. A revision can't be undone twice:
+ * its undo is a commit with this revision as the parent. While the flows are stopped, nothing fails; their time begins
+ * when they are started.
  */
 export class Probations implements Disposable {
   readonly #options: ProbationsOptions;
@@ -128,7 +129,7 @@ export class Probations implements Disposable {
     }
   }
 
-  /** Ends all probations. Those with an undo are resumed at the next start of the service. */
+  /** Ends all probations. Probations with an undo are resumed at the next start of the service. */
   [Symbol.dispose](): void {
     this.#joining?.[Symbol.dispose]();
     this.#ending.abort();
@@ -185,7 +186,7 @@ export class Probations implements Disposable {
     const { errorLimit } = entry;
     const errors = errorLimit && this.#watchErrors(revision, revision.deploymentType, errorLimit);
     if (errorLimit !== undefined) {
-      // If the flows start here later, nobody waits for them.
+      // If the flows start here later, no call waits for them.
       const endMs = deploymentWaitMs(revision, deadlineMs) + errorLimit.forMs;
       const end = setTimeout(() => errors?.[Symbol.dispose](), endMs).unref();
       void errors?.ended.then(() => clearTimeout(end));

@@ -110,7 +110,7 @@ export class Quarantine implements Disposable {
 /** True if the watchdog can have reported this fault, which finds the code of function nodes only: flows can write to its pipe. */
 function isPlausible({ flows }: Revision, { node: { nodeId, flowId, subflowPath = [] } }: Fault): boolean {
   const node = flows.nodes.find(({ id }) => id === nodeId);
-  // The flow of a node in a subflow is that of the outermost instance.
+  // The flow of a node in a subflow is the outermost instance's.
   const [outermostId = nodeId] = subflowPath;
   const outermost = flows.nodes.find(({ id }) => id === outermostId);
   return node?.type === "function" && outermost?.["z"] === flowId;

@@ -26,7 +26,7 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
   { kind: EventKind.HEALTH, case: "health", name: "health" },
 ];
 
-/** All kinds but those that describe the stream itself. */
+/** All kinds but the events that describe the stream itself. */
 export const eventCases: ReadonlySet<EventCase> = new Set(selectable.map((each) => each.case));
 
 export function caseOfName(name: string): EventCase | undefined {

@@ -29,7 +29,7 @@ type JournalEvents = {
   readonly next: JournalCursor | undefined;
 };
 
-/** Records events, and finds recorded ones. Disposing writes what was recorded, and disposes of the store. */
+/** Records events, and finds recorded ones. Disposing writes pending events, and disposes of the store. */
 export interface Journal extends AsyncDisposable {
   /** The kinds that are recorded. */
   readonly cases: ReadonlySet<EventCase>;
@@ -143,7 +143,7 @@ class Recorder implements Journal {
     { cases, tab, node, level }: EventFilter,
     { order = "newest", ...page }: Parameters<Journal["list"]>[1],
   ): Promise<JournalEvents> {
-    // So that a client finds what it has seen in a stream.
+    // Clients find the events that they have seen in a stream.
     await this.#write();
     const { entries, next } = await this.#options.store.list({
       ...page,
@@ -214,7 +214,7 @@ class Recorder implements Journal {
     this.#untold.set(kind, (this.#untold.get(kind) ?? 0) + 1);
   }
 
-  /** Writes what is pending, after what is being written. Never rejects. */
+  /** Writes pending events after the current write. Never rejects. */
   #write(): Promise<void> {
     clearTimeout(this.#flush);
     this.#flush = undefined;

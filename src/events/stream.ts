@@ -21,7 +21,7 @@ export interface StreamSource {
   control(seq: number, kind: EventInit["kind"]): Event;
 }
 
-/** Yields what a stream begins with. It calls `seek` with the position after which the stream then continues. */
+/** Yields the first events of a stream. It calls `seek` with the position after which the stream then continues. */
 export type Lead = (seek: (seq: number) => void) => AsyncGenerator<Event, void>;
 
 /** The burst of a stream, in seconds of its rate. */
@@ -49,7 +49,7 @@ export class EventStream extends PollableIterator<Event> {
   #lead: AsyncIterator<Event, void> | undefined;
   #isLeadPending = false;
   #index: number;
-  /** The position after what was read. */
+  /** The position after the last event read. */
   #seq = 0;
   /** The position of the last event that was sent. */
   #sentSeq = 0;

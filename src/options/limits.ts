@@ -4,7 +4,7 @@ import * as z from "zod";
 import { listenerDefaults } from "../server/http/listener-options.ts";
 import { milliseconds, wholeNumber } from "./values.ts";
 
-/** The defaults are those of the listener. */
+/** The defaults are the listener's. */
 const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)
@@ -125,9 +125,9 @@ export type MemoryLimits = {
 const MiB = 1024 * 1024;
 
 /**
- * The default of `limits.memoryMb`: half of the heap or a quarter of the memory, whichever is less. The other half is for what is
- * not a body, the other three quarters also for the flow runtime. More than 512 MiB would serve no more deployments, since
- * they are decoded one after another.
+ * The default of `limits.memoryMb`: half of the heap or a quarter of the memory, whichever is less. The rest is for
+ * everything but bodies, and in the machine for the flow runtime too. More than 512 MiB would serve no more
+ * deployments, since they are decoded one after another.
  */
 export function defaultMemoryMb({ heap, constrained, machine }: MemoryLimits = readLimits()): number {
   const memory = constrained > 0 ? Math.min(constrained, machine) : machine;

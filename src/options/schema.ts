@@ -127,7 +127,7 @@ function* findIdentityConflicts({ tls, trustedProxies, identity }: Options): Gen
   }
 }
 
-/** The files of npm that flows could write: what they write must not configure programs of the service. */
+/** Finds npm files that flows could write: they must not configure programs of the service. */
 function* findModuleConflicts({ dataDir, runtime, modules: { npmrc, registry } }: Options): Generator<Conflict> {
   const paths = Object.entries({ npmrc, registry }).flatMap(([name, path]) =>
     path === undefined || (name === "registry" && !isAbsolute(path)) ? [] : [{ name, path }],

@@ -54,7 +54,7 @@ export type MessageLimits = {
   readonly deadlineMs?: number;
 };
 
-/** The RPCs, and who may call them. */
+/** The RPCs, and their callers. */
 export type ApiOptions = {
   /** Registers the RPCs; called more than once. */
   readonly routes: (router: ConnectRouter) => void;

@@ -38,8 +38,8 @@ export const services = Object.values(byName);
 export const accessRules = compileAccess([...services, ReplicasService]);
 
 /**
- * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint,
- * `library.read` for Node-RED's tools, and that to deploy without approval.
+ * All permissions: of RPCs, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint,
+ * `library.read` for Node-RED's tools, and the permission to deploy without approval.
  */
 export const permissions: ReadonlySet<string> = new Set([
   ...permissionsOf(accessRules),

@@ -33,8 +33,8 @@ const maxWaitSeconds = 600;
 const maxKeyChars = 255;
 
 /**
- * Validates the common fields. `rev` is the revision that must be active; undefined: any. `approvals` say what nobody may deploy alone;
- * undefined: the deployment itself is only proposed.
+ * Validates the common fields. `rev` is the revision that must be active; undefined: any. `approvals` are the rules for
+ * changes that need a second person; undefined: the deployment itself is only proposed.
  */
 export function readDeploymentCall(
   fields: DeploymentFields,

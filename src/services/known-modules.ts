@@ -2,7 +2,7 @@ import type { KnownModule } from "@flowgate/flows";
 import type { Modules } from "../modules/modules.ts";
 import type { WantedModule } from "../modules/set.ts";
 
-/** The modules that are installed, and those that a deployment would install. Throws `module_refused`. */
+/** The installed modules, and the modules that a deployment would install. Throws `module_refused`. */
 export async function findKnownModules(
   modules: Pick<Modules, "list" | "compare">,
   wanted: readonly (WantedModule & { readonly types?: readonly string[] })[],

@@ -116,8 +116,8 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
   }
 
   /**
-   * Records the modules of the active revision. Then applies the change to the flows, which are started again if a module was removed, also if
-   * the caller does not wait any more.
+   * Records the modules of the active revision, then applies the change to the flows, which are restarted if a module
+   * was removed. Continues if the caller does not wait any more.
    */
   async function finish(
     module: InstalledModule,
@@ -170,7 +170,7 @@ function readInstallRequest({ name, version, tarball }: InstallModuleRequest): I
   return { name, version: version === "" ? "latest" : version };
 }
 
-/** The slash of a scope may be written as %2F, which the routes of REST leave as it is. */
+/** The slash of a scope may be written as %2F, which the routes of REST do not decode. */
 function decodeName(text: string): string {
   return text.replace(/%2F/i, "/");
 }

@@ -66,7 +66,7 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
 
   async function toMessage(entry: ProposalEntry) {
     if (entry.closing === undefined) {
-      // Another replica may just have committed its base, or what has replaced that.
+      // Another replica may just have committed or replaced its base.
       await store.catchUp();
     }
     return toProposal(entry, store.active().rev);

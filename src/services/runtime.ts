@@ -140,7 +140,7 @@ type ControlOptions = {
 /** The states in which a process has ended by itself: a start does not wait until the runtime starts the next one, if it does. */
 const endedStates: ReadonlySet<RuntimeState> = new Set(["safe", "restarting"]);
 
-/** Starting and stopping the flows on all replicas, which follow what is stored. */
+/** Starting and stopping the flows on all replicas, which follow the stored state. */
 export function controlMethods(
   options: ControlOptions,
 ): Pick<ServiceImpl<typeof RuntimeService>, "startFlows" | "stopFlows"> {

@@ -76,7 +76,7 @@ export class CredentialKeys {
     return first;
   }
 
-  /** The key that encrypts what is written. Throws `unavailable` if the store names one that is not known. */
+  /** The key for new values. Throws `unavailable` if the store names an unknown one. */
   current(): CredentialKey {
     const key = this.#known.get(this.#current);
     if (key === undefined || this.#missing !== undefined) {
@@ -114,7 +114,7 @@ export class CredentialKeys {
 
   /** Follows the state in a store from now on. Rejects if a key of it is not known. */
   async follow(store: KeyStateStore): Promise<void> {
-    // Reported first: what is encrypted with another key from now on is in the state.
+    // Reported first: values encrypted with another key from now on are in the state.
     await store.report(this.ids());
     const state = await store.find();
     if (!isComplete(this.#known, state)) {

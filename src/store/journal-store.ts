@@ -34,7 +34,9 @@ export type JournalQuery = {
   readonly untilMs?: number | undefined;
 };
 
-/** Entries are in the order of their sequence numbers; of several runtimes, those with the same number in the order of their names. */
+/**
+ * Entries are in the order of their sequence numbers, and with the same number in the order of their runtimes' names.
+ */
 export type JournalCursor = { readonly seq: number; readonly runtime: string };
 
 export type JournalPage = {
@@ -43,7 +45,10 @@ export type JournalPage = {
   readonly next: JournalCursor | undefined;
 };
 
-/** Reads the entries in the order in which they were recorded, which may differ from that of their sequence numbers. */
+/**
+ * Reads the entries in the order in which they were recorded, which may differ from the order of their sequence
+ * numbers.
+ */
 export type JournalReading = {
   /** The position at which the previous reading ended. */
   readonly after: string;

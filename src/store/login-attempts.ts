@@ -12,7 +12,7 @@ export type AttemptReply =
   | { readonly kind: "begun"; readonly attempt: LoginAttempt }
   /** Failed attempts have reached a limit, for this time. */
   | { readonly kind: "blocked"; readonly forMs: number }
-  /** Failed attempts and those in progress have reached a limit. */
+  /** Failed and running attempts have reached a limit. */
   | { readonly kind: "busy" };
 
 export type LoginAttempt = {
@@ -40,7 +40,7 @@ const maxEntries = 10_000;
 type AttemptLog = {
   /** The failed attempts of earlier processes, oldest first. */
   readonly failed: readonly { readonly key: string; readonly atMs: number }[];
-  /** Records a failed attempt, and forgets those before `sinceMs`. */
+  /** Records a failed attempt, and forgets attempts before `sinceMs`. */
   record(keys: readonly string[], atMs: number, sinceMs: number): Promise<void>;
   /** Forgets the failed attempts of these keys. */
   reset(keys: readonly string[]): Promise<void>;

@@ -13,7 +13,7 @@ export const writtenLimits = {
 export type CredentialWrite = {
   /** By node id. They replace the node's own; an empty set removes them. */
   readonly sets: CredentialSets;
-  /** The sequence number of the revision that the nodes belong to; undefined: that of the active one. */
+  /** The sequence number of the revision that the nodes belong to; undefined: the active one's. */
   readonly sinceSeq: number | undefined;
   /** The token of the lease with which the flows run; undefined: there is none. */
   readonly token: number | undefined;
@@ -31,7 +31,7 @@ export type DraftWrites = {
   readonly seq: number;
   /** The nodes whose credentials the deployment determines. */
   readonly submitted: ReadonlySet<string> | "all";
-  /** The nodes that are new, and have what was written for them before. */
+  /** The new nodes for which credentials were written before. */
   readonly claimed: readonly string[];
   /** True if it replaces what `submitted` nodes have written after `seq`. Otherwise its commit rejects with `LaterWrites`. */
   readonly replacesLater: boolean;

@@ -151,8 +151,8 @@ export async function rotateStore({
       await keys.add([key]);
       return key;
     }
-    // Without a secret, what is encrypted with another key than the one of the data directory is encrypted with that, such as a backup
-    // from before a rotation.
+    // Without a secret, values encrypted with another key than the data directory's, such as a backup from before a
+    // rotation, are encrypted with the data directory's key.
     if (credentialSecret !== undefined || (next === undefined && isContinued)) {
       return own;
     }

@@ -7,7 +7,7 @@ export type ProposedDeployment = Origin & {
   readonly base: string;
   readonly deploymentType: DeploymentType;
   readonly message: string | undefined;
-  /** As those of a deployment. */
+  /** As in a deployment. */
   readonly waitMs: number | undefined;
   readonly undoOnFailure: boolean;
   readonly maxErrors: number;
@@ -48,7 +48,7 @@ export type ProposalEntry = ProposedDeployment & {
   readonly nodeCount: number;
   /** The size of the flows' JSON. */
   readonly sizeBytes: number;
-  /** Undefined while nobody has ended it. */
+  /** Undefined while it is open. */
   readonly closing: ProposalClosing | undefined;
 };
 

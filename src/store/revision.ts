@@ -17,7 +17,7 @@ export type RevisionSummary = Origin & {
   readonly cause: RevisionCause;
   /** The earlier revision whose flows and credentials this one has. */
   readonly restoredRev: string | undefined;
-  /** The proposal that it has deployed, whose origin it has then, and who has approved it; undefined: it was not proposed. */
+  /** The deployed proposal, whose origin the revision then has, and its approver; undefined: it was not proposed. */
   readonly approval?: (Pick<Origin, "by" | "token"> & { readonly proposalId: string }) | undefined;
   readonly nodeCount: number;
   /** The size of the flows' JSON. */

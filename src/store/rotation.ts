@@ -36,7 +36,7 @@ export type RotationProgress =
   | { readonly phase: "complete" };
 
 export type Rotation = {
-  /** The numbers of values that are encrypted with the new key now, by what has them, such as `revisions`. */
+  /** The numbers of values now encrypted with the new key, by owner, such as `revisions`. */
   readonly counts: ReadonlyMap<string, number>;
   /** The number of values that this rotation has encrypted. */
   readonly encrypted: number;

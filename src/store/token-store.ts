@@ -41,7 +41,7 @@ export type TokenQuery = {
   readonly before?: number | undefined;
 };
 
-/** Selects tokens: one by its id or hash, those of a user, or all. */
+/** Selects tokens: one by its id or hash, one user's, or all. */
 export type TokenSelector =
   | { readonly id: string }
   | { readonly hash: Uint8Array }
@@ -71,7 +71,7 @@ export interface TokenStore {
    */
   remove(selector: TokenSelector, entry: AuditRecord): Promise<number>;
   removeExpired(nowMs: number): Promise<void>;
-  /** Replaces what a session keeps. Resolves with false, and changes nothing, if it is not `from` any more. */
+  /** Replaces the data of a session. Resolves with false, and changes nothing, if it is not `from` any more. */
   updateSession(change: SessionChange): Promise<boolean>;
   /** Sets the time of the last use of tokens by id. Ignores unknown ones. */
   recordUses(uses: ReadonlyMap<string, number>): Promise<void>;

@@ -57,7 +57,7 @@ export type Exporter = AsyncDisposable & {
 
 /**
  * Creates a provider per gateway, since a process may have several. Up to 2,048 spans are buffered in memory and sent
- * in the background; those that can't be sent are dropped.
+ * in the background; failed ones are dropped.
  */
 export function openExporter(options: ExporterOptions, { version, log }: { version: string; log: Logger }): Exporter {
   const { endpoint, headers, sampleRatio, serviceName, flows } = options;

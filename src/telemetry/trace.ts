@@ -67,7 +67,7 @@ export function traceIds(context: Context): TraceIds {
   return spanContext === undefined ? noIds : { trace_id: spanContext.traceId, span_id: spanContext.spanId };
 }
 
-/** A span in progress. Without tracing, its methods do nothing and its context is that of the parent. */
+/** A span in progress. Without tracing, its methods do nothing and its context is the parent's. */
 export type OpenSpan = {
   readonly context: Context;
   set(name: string, value: AttributeValue): void;

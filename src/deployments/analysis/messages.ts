@@ -31,11 +31,11 @@ export type DiffCall<Content = EncodedConfiguration> = {
         readonly missingTypes: readonly string[];
       }
     | undefined;
-  /** The modules of the target, and those that are installed. */
+  /** The modules of the target, and the installed ones. */
   readonly modules: readonly KnownModule[];
 };
 
-/** A plan for a PlanFlowsResponse. `base` is what the diff begins with, `current` what the deployment replaces. */
+/** A plan for a PlanFlowsResponse. `base` is the start of the diff, `current` the replaced flows. */
 export type PlanCall<Content = EncodedConfiguration> = {
   readonly kind: "plan";
   readonly format: ResponseFormat;

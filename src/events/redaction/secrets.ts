@@ -17,8 +17,8 @@ const maxWritten = { sets: 100, chars: 512 * 1024 };
 export type Secrets = Redaction & AsyncDisposable;
 
 /**
- * Knows the credentials of the active revision, of the one before, of the last two deployments that flows have received, and those
- * that nodes have stored last.
+ * Tracks the credentials of the active revision, of the one before, of the last two deployments sent to flows, and the
+ * credentials that nodes have stored last.
  */
 export async function openSecrets(
   store: Pick<FlowStore, "active" | "findCredentials" | "unclaimedCredentials" | "onRevision" | "onCredentials">,
@@ -55,7 +55,7 @@ export async function openSecrets(
   );
   resources.use(
     store.onCredentials((next) => {
-      // Those that were replaced can still be in texts.
+      // Replaced credentials can still be in texts.
       const replaced = changedCredentials(next, active);
       learnWritten(new Map(active.entries().filter(([id]) => replaced.has(id))));
       active = next;
@@ -85,7 +85,7 @@ export async function openSecrets(
   };
 }
 
-/** Values, and what they are compiled to. */
+/** Values, with their compiled form. */
 class CompiledValues {
   automata: readonly Automaton[] = [];
   readonly #thread: RedactionThread;
@@ -126,7 +126,7 @@ class CompiledValues {
     this.#compilation = undefined;
   }
 
-  /** Uses what was compiled, with the missing values if they are few. */
+  /** Uses the compiled values, with the missing ones if they are few. */
   #apply(): void {
     const compiled = this.#compiled === undefined ? [] : [this.#compiled.automaton];
     const missing = this.#missing();

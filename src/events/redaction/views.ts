@@ -1,6 +1,6 @@
 /** A decoded form of a text: bytes, each with the range of the text that it stands for. */
 export class View {
-  /** Bytes, and `gap` between those that do not follow each other. */
+  /** Bytes, with `gap` between bytes that are not adjacent. */
   symbols = new Uint16Array(0);
   starts = new Uint32Array(0);
   ends = new Uint32Array(0);
@@ -208,7 +208,7 @@ function readDecimals(source: View, target: View): void {
   }
 }
 
-/** The forms in which a text can have bytes, besides as they are. */
+/** The encoded forms of bytes in text. */
 export const byteForms: readonly Form[] = [
   ...[0, 1, 2, 3].map(
     (offset) =>

@@ -8,8 +8,7 @@ export function deriveReplicaKey(credentialSecret: string): Buffer {
 }
 
 /**
- * The keys of calls, first the one that replicas sign with, which all of them know, then those that they accept too. There is at least
- * one.
+ * The keys of calls: first the signing key, which all replicas know, then other accepted keys. There is at least one.
  */
 export type ReplicaKeys = () => readonly Buffer[];
 

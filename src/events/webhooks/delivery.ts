@@ -84,10 +84,10 @@ export class WebhookDelivery implements AsyncDisposable {
   /** Resolves when nothing more is sent. */
   readonly ended: Promise<void>;
   #wake = Promise.withResolvers<void>();
-  /** After what was delivered, as of the last claim or move. */
+  /** The position after the last delivered event, as of the last claim or move. */
   #position = "";
   #claimedMs = Number.NEGATIVE_INFINITY;
-  /** The last event since a delivery has failed: the journal may have removed those after it in the meantime. */
+  /** The last event since a delivery has failed: the journal may have removed later ones in the meantime. */
   #delayed: Event | undefined;
 
   constructor(options: DeliveryOptions) {
@@ -230,7 +230,7 @@ export class WebhookDelivery implements AsyncDisposable {
     }
   }
 
-  /** Keeps other processes from delivering. Resolves with the position after what was delivered. */
+  /** Keeps other processes from delivering. Resolves with the position after the last delivered event. */
   async #claim(): Promise<string> {
     const { journal, target, holder, times } = this.#options;
     const nowMs = performance.now();

@@ -57,7 +57,7 @@ export const unixAddress = "unix:";
 
 /** One of the two HTTP versions, on connections whose protocol has been detected. */
 export interface HttpProtocol {
-  /** `socket` differs from that of the connection with TLS. */
+  /** `socket` differs from the connection's with TLS. */
   serve(socket: Socket, connection: AcceptedConnection): void;
   /** Makes the connection take no new calls, after notifying its client. */
   retire(socket: Socket): void;

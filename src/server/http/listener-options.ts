@@ -16,7 +16,10 @@ export type ListenerLimits = {
   headersTimeoutMs: number;
   /** Time for a whole request to arrive, including its body, unless the response has begun. */
   requestTimeoutMs: number;
-  /** Time without calls after which a connection is closed. Longer than that of load balancers (60 s), so that they close first. */
+  /**
+   * Time without calls after which a connection is closed. Longer than the idle timeout of load balancers (60 s), so
+   * that they close first.
+   */
   idleTimeoutMs: number;
   /**
    * The time for which a request body or response may be transferred slower than `minBytesPerSecond` because of the

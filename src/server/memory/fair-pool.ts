@@ -63,7 +63,7 @@ export class FairPool {
     return this.#wait(source, share, bytes);
   }
 
-  /** Gives back what the share holds, and ends its wait: a pending promise rejects with an AbortError. */
+  /** Releases the share's bytes, and ends its wait: a pending promise rejects with an AbortError. */
   close(share: Share): void {
     const source = this.#find(share.source);
     const waiter = source.waiters.find((each) => each.share === share);

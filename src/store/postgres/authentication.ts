@@ -34,7 +34,10 @@ const requests: ReadonlyMap<string | symbol, AuthMethod> = new Map([
   ["authenticationCleartextPassword", "password"],
 ]);
 
-/** Returns the class of clients that accept these methods only. The driver itself answers whatever a server asks for. */
+/**
+ * Returns the class of clients that accept these methods only. The driver itself answers any method that a server
+ * requests.
+ */
 export function clientOf(methods: readonly AuthMethod[]): typeof Client {
   return class extends Client {
     constructor(config?: string | ClientConfig) {

@@ -41,8 +41,8 @@ export async function openChanges(database: Database): Promise<Changes> {
 }
 
 /**
- * Notices what other replicas change. Notifications only wake it: what has changed is read, so that nothing is missed when the
- * connection was lost, or a connection pooler does not support notifications.
+ * Notices changes made by other replicas. Notifications only trigger a read of the changes, so that nothing is missed
+ * when the connection was lost, or a connection pooler does not support notifications.
  */
 export class Changes implements AsyncDisposable {
   readonly #database: Database;

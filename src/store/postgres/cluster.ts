@@ -202,7 +202,7 @@ function withoutAge(replica: Replica): object {
   return { ...replica, seenMsAgo: 0 };
 }
 
-/** Tokens of a timeline are greater than those of the one before. */
+/** Tokens of a timeline are greater than the previous timeline's. */
 const tokensPerTimeline = 2 ** 32;
 
 type LeaseRow = { holder: string; token: number; ms_left: number };

@@ -57,7 +57,7 @@ export class Sockets {
     return socket;
   }
 
-  /** Closes them at once, so that queries in progress fail, also if the server does not respond. */
+  /** Closes them at once, so that queries in progress fail even if the server does not respond. */
   destroy(): void {
     this.#open.forEach((socket) => socket.destroy());
   }

@@ -15,7 +15,7 @@ export type Failure =
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const failures: readonly [RegExp, Failure][] = [
-  // Connection exceptions, and those of a server that is shutting down, starting or was promoted or demoted.
+  // Connection exceptions, and errors of a server that is shutting down, starting or was promoted or demoted.
   [/^08|^57P0[1-5]$|^25006$|^25P0[34]$|^0B000$/, "connection"],
   // A removed database, role or schema, and missing privileges, can be repaired without a restart.
   [/^3D000$|^28|^42501$|^3F000$|^42P01$/, "connection"],
@@ -35,7 +35,7 @@ export function classify(error: unknown): Failure {
     // All connections of the pool were in use.
     return "busy";
   }
-  // The driver's own errors have no code. Those of sockets and of name resolution have the one of the system, and a host with
+  // The driver's own errors have no code. Socket and name resolution errors have the system's code, and a host with
   // several addresses has one for each.
   return "syscall" in error ||
     error instanceof AggregateError ||
@@ -132,7 +132,7 @@ export function describe(error: unknown): string {
   if (message.startsWith("SASL:")) {
     return "the database asks for a password by SCRAM-SHA-256, which failed: check that the store's URL, or PGPASSWORD, has one";
   }
-  // Of the driver, also when connecting takes too long.
+  // From the driver, including timeouts of the connection.
   if (/timeout|connection terminated/i.test(message)) {
     return "the database does not respond, or has ended the connection";
   }

@@ -11,7 +11,7 @@ export type Location = {
   readonly poolSize: number;
 };
 
-/** Named as those of libpq, except for `pool_size`. */
+/** Named as in libpq, except for `pool_size`. */
 const parameters = [
   "host",
   "sslmode",

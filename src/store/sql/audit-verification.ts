@@ -59,7 +59,7 @@ export class AuditCheck {
   #last: AuditHead;
   #entries = 0;
   #problem: string | undefined;
-  /** The entries about the deployments of revisions. Those of older versions have no digest. */
+  /** The entries about the deployments of revisions. Entries of older versions have no digest. */
   readonly #deployments = new Map<string, AuditEntry>();
   readonly #revisions = new Map<string, { readonly row: SummaryRow; readonly digest: string }>();
 

@@ -12,7 +12,7 @@ export type EncryptedColumn = {
   readonly column: string;
   /** The owner of such a value, for operators. */
   readonly noun: string;
-  /** The table with what it is encrypted for, in its row with the same `seq`. It is copied before, or is the same. */
+  /** The table with the encryption context, in its row with the same `seq`. It is copied before, or is the same. */
   readonly namedBy: TableName;
   /** The column of that table. */
   readonly nameColumn: string;

@@ -83,7 +83,7 @@ export async function listTarballs(query: Query, integrities: readonly string[])
   return rows.map(({ integrity }) => integrity);
 }
 
-/** Removes what no revision needs any more. The caller holds the lock of the audit log. */
+/** Removes modules that no revision needs any more. The caller holds the lock of the audit log. */
 export async function pruneModules(query: Query, timeMs: number): Promise<void> {
   await query(
     `DELETE FROM flowgate.module_set WHERE NOT EXISTS

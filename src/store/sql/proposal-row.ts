@@ -42,7 +42,7 @@ export type ProposedRow = {
 
 export type AssignedRow = { seq: number; created_at_ms: number; expires_at_ms: number };
 
-/** All null while nobody has closed it. */
+/** All null while the proposal is open. */
 export type ClosingRow = {
   closed: ProposalClosing["state"] | null;
   closed_at_ms: number | null;

@@ -51,7 +51,7 @@ export const pruneBatch = 100;
 
 /** The newest known revision, in memory, with what its nodes have stored as their credentials. */
 export class ActiveRevision {
-  /** Without what nodes have stored. */
+  /** Without node writes. */
   #committed: Revision;
   #written: WrittenCredentials;
   #revision: Revision;

@@ -14,8 +14,8 @@ export interface RotationAccess {
   readonly query: Query;
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
   /**
-   * Resolves with the names of the services that use the database and do not know the key. If there are none, none starts without it
-   * before `release`.
+   * Resolves with the names of the services that use the database and do not know the key. If the list is empty, no
+   * such service starts before `release`.
    */
   findUnaware(query: Query, keyId: string): Promise<readonly string[]>;
   release(): void;

@@ -116,7 +116,7 @@ type InsertTokenCall = {
   readonly limits: NamedTokenLimits | undefined;
 };
 
-/** Encrypts what a session keeps. */
+/** Encrypts the data of a session. */
 export function toInsertTokenCall(
   token: StoredToken,
   entry: AuditRecord,

@@ -23,7 +23,7 @@ export function connectThread(path: string): DatabaseSync {
   return db;
 }
 
-/** Filters have statements of their own, for which there is space besides those that are used always. */
+/** Filters have statements of their own, for which there is space beside the constant ones. */
 const maxStatements = 100;
 
 /** Returns the function that runs statements. It keeps them, and prepares them again after the database was closed and opened. */

@@ -26,7 +26,7 @@ export function Plan({
   nodes = [],
 }: {
   readonly plan: PlanFlowsResponse;
-  /** Absent: what is lost is shown elsewhere. */
+  /** Absent: losses are shown elsewhere. */
   readonly type?: DeploymentType;
   readonly modules?: readonly FlowModule[];
   /** The deployed nodes, if known here. They provide names for unchanged nodes. */
@@ -68,7 +68,7 @@ export function Harm({
   readonly plan: Pick<PlanFlowsResponse, "missingTypes" | "warnings" | "activeOutcome" | "activeOutcomeMessage">;
   readonly modules?: readonly FlowModule[];
 }): ReactNode {
-  // They may be those of modules that the deployment installs.
+  // Missing types may come from modules that the deployment installs.
   const missing = modules.length === 0 ? plan.missingTypes : [];
   return (
     <>

@@ -33,7 +33,7 @@ export type Picture = {
   readonly isThumbnail?: boolean;
 };
 
-/** Paints what is visible of a scene; with `region`, only that part of it. */
+/** Paints the visible part of a scene; with `region`, only that part. */
 export function paint(canvas: Canvas, scene: Scene, picture: Picture, region?: Box): void {
   const { view, size, pixelRatio, theme } = picture;
   const area = region ?? visibleBox(view, size);

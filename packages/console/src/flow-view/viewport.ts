@@ -19,7 +19,7 @@ export function pan(view: Viewport, dx: number, dy: number): Viewport {
   return { ...view, x: view.x + dx / view.scale, y: view.y + dy / view.scale };
 }
 
-/** Changes the scale; what is at the pixel remains there. */
+/** Changes the scale; the point at the pixel stays in place. */
 export function zoom(view: Viewport, factor: number, pixel: Point): Viewport {
   const scale = limitScale(view.scale * factor);
   const { x, y } = pointAt(view, pixel);

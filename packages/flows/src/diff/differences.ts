@@ -6,7 +6,7 @@ import type { Container, NodeRole } from "../nodes.ts";
 
 /** The changes from a base to a target, sufficient to recreate the target. */
 export type FlowsDiff = {
-  /** Containers with changes: in the order of the target, then those that only the base has, then `global`. */
+  /** Containers with changes: in the order of the target, then containers that only the base has, then `global`. */
   readonly containers: readonly ContainerDiff[];
 };
 
@@ -36,15 +36,15 @@ export type NodeDiff = {
 };
 
 /**
- * Parts of a node that can change. `position`: coordinates, and the size of a group, which the runtime ignores unless they are
- * those of a subflow's ports; `order`: its place in the document; `container`: its tab or subflow; `group`: its group, or the
- * members of a group; `wires`: wires and links.
+ * Parts of a node that can change. `position`: coordinates, and the size of a group, which the runtime ignores except
+ * for a subflow's ports; `order`: its place in the document; `container`: its tab or subflow; `group`: its group, or
+ * the members of a group; `wires`: wires and links.
  */
 export type Aspect = (typeof aspects)[number];
 
 export const aspects = ["position", "order", "container", "group", "wires", "properties", "credentials"] as const;
 
-/** An undefined value means that there is none. */
+/** An undefined value means that the property is absent. */
 export type PropertyChange = {
   /** Leads from the node to the value. */
   readonly path: JsonPath;

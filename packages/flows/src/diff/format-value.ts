@@ -5,8 +5,9 @@ import type { Budget } from "../budget.ts";
 const maxNameChars = 80;
 
 /**
- * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ. The first line follows the name of the
- * property. Nothing is shortened, so that a review sees what is deployed: clients do that at a terminal.
+ * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ. The first line follows the
+ * name of the property. Nothing is shortened, so that a review shows the deployed value; clients shorten it at a
+ * terminal.
  */
 export function formatChangedValue(
   before: JsonValue | undefined,

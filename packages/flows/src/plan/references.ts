@@ -61,8 +61,8 @@ export function followReferences(before: RuntimeFlows, after: RuntimeFlows, mark
 const ignored: ReadonlySet<string> = new Set(["z", "id", "wires"]);
 
 /**
- * Finds the properties whose value is the id of a node. The runtime looks values up in plain objects, so that it takes those
- * that are a name of Object.prototype, such as "constructor", for changed nodes: nodes with such a property are `always` marked.
+ * Finds the properties whose value is the id of a node. The runtime looks values up in plain objects and so takes names
+ * of Object.prototype, such as "constructor", for changed nodes: nodes with such a property are `always` marked.
  */
 function readReferences(
   before: RuntimeFlows,

@@ -38,7 +38,7 @@ export function startAll(parsed: RuntimeFlows, onStart: (node: SimulatedNode) =>
   return running;
 }
 
-/** Stops what a deployment stops before it starts anything. `ids` are the nodes to stop; undefined stops everything. */
+/** Stops nodes before anything starts. `ids` are the nodes to stop; undefined stops everything. */
 export function stopFlows(
   running: RunningFlows,
   ids: ReadonlySet<string> | undefined,
@@ -54,7 +54,7 @@ export function stopFlows(
   }
 }
 
-/** Starts what is not running. `rewired` nodes that run are wired anew, which can fail. */
+/** Starts nodes that are not running. Running `rewired` nodes are wired anew, which can fail. */
 export function startFlows(
   running: RunningFlows,
   parsed: RuntimeFlows,
@@ -199,9 +199,10 @@ type ConfigOrder = {
 };
 
 /**
- * Predicts how the runtime starts the configuration nodes of a tab or subflow that are not `running`. It visits them round by round
- * and starts those whose references run, also since earlier in the round. A node that has to wait for the 100th time ends the start.
- * Each node's round follows from those of its references, without the rounds.
+ * Predicts how the runtime starts the configuration nodes of a tab or subflow that are not `running`. It visits them in
+ * rounds and starts each node whose references run, including references started earlier in the round. A node that has
+ * to wait for the 100th time ends the start. Each node's round is computed from its references' rounds, without
+ * simulating them.
  */
 function orderConfigs(configs: ReadonlyMap<string, FlowNode>, running: { has(id: string): boolean }): ConfigOrder {
   const waiting = [...configs.values()].filter((node) => !running.has(node.id) && node["d"] !== true);

@@ -232,7 +232,7 @@ function writeWellKnown(desc: DescMessage, context: Context): JsonWriter {
   return (value): JsonValue => toJson(desc, value as Message, { registry });
 }
 
-/** A path that could not be converted back from lowerCamelCase stays as it is. */
+/** A path that could not be converted back from lowerCamelCase is written unchanged. */
 function camelCase(path: string): string {
   return /^[a-z][a-z\d]*(?:[._][a-z][a-z\d]*)*$/.test(path)
     ? path.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())

@@ -18,7 +18,7 @@ export type OperationContext = {
   /** The JSON of a method's messages, with the options that it was registered with. */
   readonly usesOf: (method: DescMethod, isRpc?: boolean) => SchemaUses;
   readonly findMessage: (typeName: string) => DescMessage | undefined;
-  /** Further messages with the `error` option that calls of a method can fail with, such as those of a gate. */
+  /** Further messages with the `error` option with which calls of a method can fail, such as a gate's. */
   readonly errorMessages: (method: DescMethod) => readonly DescMessage[];
   readonly security: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
   readonly tagsOf: (method: DescMethod) => readonly string[];

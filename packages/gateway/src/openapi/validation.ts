@@ -153,7 +153,7 @@ export function createValidation(readOption: ReadOption, form: ValidationForm): 
   const keywordsFor = (type: string, name: string, value: JsonValue, rules: JsonObject): Schema | undefined =>
     form === "keywords" ? keywordsOf[type]?.[name]?.(value, rules) : undefined;
 
-  /** Adds the rules of a value, and those of its items, keys and values. */
+  /** Adds the rules of a value, and of its items, keys and values. */
   const constrain = (schema: Schema, rules: JsonObject, field: DescField, allowsZero: boolean): Schema => {
     const notes: string[] = [];
     let constrained = schema;
@@ -162,7 +162,7 @@ export function createValidation(readOption: ReadOption, form: ValidationForm): 
     );
     for (const { type, own, name, value } of ofType) {
       const nested = nestedRules[name];
-      // Keys of every type are strings in JSON, which other rules than those of strings don't fit.
+      // Keys of every type are strings in JSON, so that only rules of strings fit.
       if (nested !== undefined && isObject(value) && (name !== "keys" || value["string"] !== undefined)) {
         const inner = constrain((constrained[nested] ?? {}) as Schema, value, field, skipsZero(value));
         constrained = { ...constrained, [nested]: inner };

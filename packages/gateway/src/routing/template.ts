@@ -1,5 +1,5 @@
 export type Template = {
-  /** All segments, including those of variables: `/v1/{name=shelves/*}` has three. */
+  /** All segments, variables included: `/v1/{name=shelves/*}` has three. */
   readonly segments: readonly Segment[];
   readonly variables: readonly TemplateVariable[];
   /** The verb as written in the template, without the colon; empty if there is none. */

@@ -219,7 +219,7 @@ function LongProperty({ name, value }: { readonly name: string; readonly value: 
   );
 }
 
-/** Code, and what has a structure. */
+/** True for code, and for structured values. */
 function isLong(value: unknown): boolean {
   return typeof value === "string" ? value.includes("\n") || value.length > 200 : JSON.stringify(value).length > 100;
 }

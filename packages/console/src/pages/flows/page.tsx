@@ -211,7 +211,7 @@ function scrollListTo(entry: HTMLElement | null): void {
   }
 }
 
-/** Nobody reads more. */
+/** The maximum number of search results shown. */
 const maxFound = 50;
 
 function Search({

@@ -138,7 +138,7 @@ function usePlan(rev: string, activeRev: string, deploymentType: DeploymentType)
   const plan = usePlainQuery({
     queryKey: ["plan of a restore", rev, activeRev, deploymentType],
     enabled: data !== undefined,
-    // That of another type remains until this one is known.
+    // The plan of the previous type remains until this one is known.
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
       callUnaryMethod(

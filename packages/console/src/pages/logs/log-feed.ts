@@ -41,7 +41,7 @@ const pageSize = 200;
 /** Entries that arrive within this time are rendered together: flows can log a thousand entries per second. */
 const flushMs = 250;
 
-/** The journal may lack the last events: the stream begins before what it has. */
+/** The journal may lack the last events: the stream begins before the journal's end. */
 const overlapMs = 10_000;
 
 /** Recorded and live entries as one list without gaps. */

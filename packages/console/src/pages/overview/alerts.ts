@@ -15,7 +15,7 @@ import { tabPath } from "../../components/node-path.ts";
 import { texts as all } from "../../texts/overview.ts";
 
 export type Alert = {
-  /** The same for as long as it is about the same. */
+  /** Stays the same while the alert has the same subject. */
   readonly key: string;
   readonly tone: "bad" | "warn" | "info";
   readonly title: string;

@@ -11,7 +11,7 @@ import { texts as all } from "../../texts/overview.ts";
 /** The maximum number of nodes named in the row of a tab. */
 const maxNamed = 5;
 
-/** The tabs whose nodes do something, those that fail first, the last error before the others. */
+/** The tabs with active nodes: failing ones first, by their last error. */
 export function TabList({
   flows,
   nodes,

@@ -126,7 +126,7 @@ function Secret({ secret, onClose }: { readonly secret: string; readonly onClose
   );
 }
 
-/** Chooses what a token may do, with what each permission means. */
+/** Selects the permissions of a token, with the meaning of each. */
 function ScopeField({
   value,
   onChange,

@@ -14,7 +14,7 @@ type RawReply = { hijack(): unknown; readonly raw: NodeResponse };
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
- * with an invalid percent-escape, get errors in the same format. The options must be those of the plugin.
+ * with an invalid percent-escape, get errors in the same format. Pass the same options as to the plugin.
  */
 export function createFrameworkErrorHandler(
   options: Pick<GatewayOptions, "errors" | "onError"> = {},

@@ -18,8 +18,7 @@ export type JsonValues = {
 };
 
 /**
- * Splits the items of an array, or values that follow each other. The values are not validated: JSON.parse finds what is wrong
- * with one.
+ * Splits the items of an array, or consecutive values. The values are not validated: JSON.parse reports their errors.
  */
 export function createJsonValues(): JsonValues {
   let text = "";

@@ -33,7 +33,7 @@ export type Codec = {
   readonly compressEnvelope: Compress;
 };
 
-/** `bytes` are those that `encode` has returned for the message. */
+/** `bytes` is the result of `encode` for the message. */
 type Compress = (message: Message, bytes: Uint8Array, compression: MessageCompression) => Promise<Uint8Array>;
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };

@@ -62,6 +62,6 @@ function tlsOptions(certificate: string, certificates: Certificates | undefined)
     checkServerIdentity: (_, presented) =>
       presented.fingerprint256 === fingerprint256
         ? undefined
-        : new Error("it presents another certificate than the one that it has written to the store"),
+        : new Error("its certificate differs from the one that it wrote to the store"),
   };
 }

@@ -207,7 +207,7 @@ function usesContextDatabase({ runtime }: Options): boolean {
   return Object.values(runtime.contextStorage).some((each) => typeof each === "object" && each.module === "database");
 }
 
-/** Each process of the flows follows the certificate while it runs. */
+/** Each runtime process follows the certificate while it runs. */
 function followCertificates(certificates: Certificates): RuntimeOptions["certificates"] {
   const listeners = createListeners<Certificate>();
   certificates.onChange((next) => listeners.notify(next as Certificate));

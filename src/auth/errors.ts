@@ -55,7 +55,7 @@ export function signedInWithout(access: string, username: string): FlowgateError
 export function ownProposal(verb: "approve" | "reject"): FlowgateError {
   return new FlowgateError(
     "own_proposal",
-    `The user who has proposed a deployment can't ${verb} it, also not with another token: ask another user${verb === "reject" ? ", or withdraw it" : ""}.`,
+    `The author of a proposal can't ${verb} it, even with another token: ask another user${verb === "reject" ? ", or withdraw it" : ""}.`,
   );
 }
 

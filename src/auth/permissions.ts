@@ -159,7 +159,7 @@ export function identifiedMethods(rules: AccessRules): ReadonlySet<DescMethod> {
 function readRule(method: DescMethod): AccessRule {
   const name = `${method.parent.typeName}.${method.name}`;
   if (!hasOption(method, access)) {
-    throw new TypeError(`${name} does not declare who may call it: set the option (flowgate.v1.access)`);
+    throw new TypeError(`${name} has no access rule: set the option (flowgate.v1.access)`);
   }
   const rule = toRule(getOption(method, access));
   if (rule === undefined) {

@@ -91,7 +91,7 @@ export class SignIn {
   ): Promise<{ readonly location: string; readonly transaction: string }> {
     const provider = this.#options.sessions.providers.get(issuer);
     if (provider === undefined) {
-      throw new FlowgateError("not_found", "There is no such issuer to sign in at.");
+      throw new FlowgateError("not_found", "Unknown issuer: sign in at one that /sign-in offers.");
     }
     const secret = this.#secretOf(editor);
     const { location, challenge } = await provider.begin();
@@ -204,7 +204,7 @@ export class SignIn {
   #secretOf(request: string | undefined): string | undefined {
     const { editor } = this.#options;
     if (request !== undefined && editor === undefined) {
-      throw new FlowgateError("not_found", "People do not sign in at Node-RED's editor here: nodeRed.url is not set.");
+      throw new FlowgateError("not_found", "Sign-in at Node-RED's editor is off: nodeRed.url is not set.");
     }
     return request === undefined ? undefined : editor?.readRequest(request);
   }

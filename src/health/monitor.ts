@@ -226,7 +226,7 @@ const ofRevision: ReadonlySet<Condition["kind"]> = new Set(["restarted", "nodes_
 function describeWorst({ kind, message, node, line }: Condition): string {
   switch (kind) {
     case "restarted":
-      return `the process of the flows ended: ${message}`;
+      return `the runtime process ended: ${message}`;
     case "nodes_failing":
       return `nodes log errors${node === undefined ? "" : ` (${describeFault({ node, line, isCertain: true })})`}`;
     default:

@@ -9,7 +9,7 @@ const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)
     .describe(
-      "Maximum number of connections. Beyond it, those that have been idle for longest are closed; if none is idle, further connections are reset.",
+      "Maximum number of connections. Beyond it, the connections idle for longest are closed; if none is idle, further connections are reset.",
     ),
   connectionsPerSource: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connectionsPerSource)
@@ -96,12 +96,12 @@ export const limits = z
     analysisMs: milliseconds
       .default(5_000)
       .describe(
-        "How long a plan or a comparison of revisions may take, including the time that it waits for those of others. Then it is ended and its call is rejected with 429.",
+        "Time limit of a plan or a comparison of revisions, including its wait for others. Beyond it, the call is rejected with 429.",
       ),
     deploymentAnalysisMs: milliseconds
       .default(30_000)
       .describe(
-        "The same for each step of a deployment: decoding and validating its flows if they are large, merging them or describing a conflict, and validating a revision that is restored.",
+        "Time limit of each step of a deployment: decoding and validating its flows if they are large, merging them or describing a conflict, and validating a revision that is restored.",
       ),
     deadlineMs: milliseconds
       .default(3_600_000)

@@ -51,7 +51,7 @@ function* findConflicts(options: Options): Generator<Conflict> {
   if (isOpen && options.approvals.required.length > 0) {
     yield [
       "approvals.required",
-      "requires users, of whom one approves what another one proposes: set adminAuth or identity",
+      "requires users or workloads, since an author can't approve a proposal: set adminAuth or identity",
     ];
   }
   const used = [{ host, port }, runtime];
@@ -143,7 +143,7 @@ function* findModuleConflicts({ dataDir, runtime, modules: { npmrc, registry } }
     if (writable.some((folder) => isWithin(folder, resolve(path)))) {
       yield [
         `modules.${name}`,
-        "is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
+        "is writable by flows: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
       ];
     }
   }

@@ -71,7 +71,11 @@ export function rejectDuplicates<Key extends string>(
     if (earlier === undefined) {
       first.set(value, at);
     } else {
-      context.addIssue({ code: "custom", path: [at, key], message: `is the same as that of ${list}[${earlier}]` });
+      context.addIssue({
+        code: "custom",
+        path: [at, key],
+        message: `must be unique: ${list}[${earlier}] has the same value`,
+      });
     }
   }
 }

@@ -106,7 +106,7 @@ function toError(
         `store: there is no store ${quoteInput(store)}; there are ${none.stores.join(", ")}`,
       );
     case "scope":
-      return new FlowgateError("not_found", `scope: ${quoteInput(scope)} is not about a flow or node that runs`);
+      return new FlowgateError("not_found", `scope: ${quoteInput(scope)} is no running flow or node`);
     case "key":
       return new FlowgateError("not_found", `scope: ${quoteInput(scope)} has no value`);
   }

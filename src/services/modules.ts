@@ -58,7 +58,7 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     async updateModule({ name: text, version, enabled, force, deferRestart, set: setName }, context) {
       const name = decodeName(text);
       if ((version === undefined) === (enabled === undefined)) {
-        throw new FlowgateError("invalid_argument", "either version or enabled must be given");
+        throw new FlowgateError("invalid_argument", "version or enabled must be set");
       }
       if (version !== undefined) {
         if (setName !== "") {

@@ -181,7 +181,7 @@ export function proposalClosed(): FlowgateError {
 export function tooManyPinned(maxPinned: number): FlowgateError {
   return new FlowgateError(
     "limit_exceeded",
-    `pinned: ${maxPinned} revisions are pinned, and history.maxRevisions permits no more: unpin one of them, or raise that option`,
+    `pinned: limit of pinned revisions reached (${maxPinned}, history.maxRevisions): unpin one first, or raise the option`,
   );
 }
 

@@ -17,7 +17,7 @@ export const conditionKinds = [
   "nodes_failing",
 ] as const;
 
-/** Why the process of the flows ended. */
+/** Why the runtime process ended. */
 export type ExitReason = "blocked" | "out_of_memory" | "crashed" | "killed";
 
 export type Condition = {

@@ -27,7 +27,7 @@ export function registerFlows(registry: Registry, read: FlowReading, hasNodes: b
   });
   registerSamples(registry, {
     name: "flowgate_flow_errors_total",
-    help: "Errors of nodes, also those that a catch node receives, by tab.",
+    help: "Errors of nodes, including caught ones, by tab.",
     type: "counter",
     values: () => read.tabs().map(({ tab, errors }) => ({ labels: { tab }, value: errors })),
   });
@@ -77,7 +77,7 @@ function registerNodes(registry: Registry, read: FlowReading): void {
   });
   registerSamples(registry, {
     name: "flowgate_node_errors_total",
-    help: "Errors of a node, also those that a catch node receives.",
+    help: "Errors of a node, including caught ones.",
     type: "counter",
     values: () => read.nodes().map((node) => ({ labels: labelsOf(node), value: node.errors })),
   });

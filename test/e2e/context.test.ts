@@ -165,7 +165,7 @@ test.each<[string, string, number, RegExp]>([
   ["GET", "/flow/T/hasOwnProperty", 404, /has no value/],
   ["DELETE", "/global/toString", 404, /has no value/],
   ["GET", "/flow/T/ours.n.deeper", 404, /has no value/],
-  ["GET", "/flow/off/x", 404, /is not about a flow or node that runs/],
+  ["GET", "/flow/off/x", 404, /is no running flow or node/],
   ["GET", "/flow/constructor/x", 404, /is not about/],
   ["GET", "/node/nowhere/x", 404, /is not about/],
   ["GET", "/global/x?store=file", 404, /^store: there is no store "file"; there are memory$/],

@@ -87,7 +87,7 @@ const descriptions: readonly [RegExp, string][] = [
   [/^3D000$/, "the database that the store's URL names does not exist: create it"],
   [
     /^42501$/,
-    "the user of the store has no privilege: let it create schemas in the database, or own the schema flowgate",
+    "the user of the store lacks privileges: grant it CREATE on the database, or make it the owner of the schema flowgate",
   ],
   [
     /^53300$/,
@@ -105,7 +105,7 @@ const descriptions: readonly [RegExp, string][] = [
   [/^ETIMEDOUT$|^EHOSTUNREACH$|^ENETUNREACH$/, "the database does not respond"],
   [
     /^ERR_TLS|CERT|^UNABLE_TO|SELF_SIGNED/,
-    "the certificate of the database is not trusted: name that of its CA with sslrootcert in the store's URL",
+    "the certificate of the database is not trusted: set sslrootcert in the store's URL to the certificate of its CA",
   ],
 ];
 

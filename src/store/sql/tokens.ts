@@ -147,13 +147,13 @@ async function assertBelow(query: Query, username: string, { perUser, total, now
   if (ofUser >= perUser) {
     throw new FlowgateError(
       "limit_exceeded",
-      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: list them, and revoke one`,
+      `token limit reached (${ofUser}, adminAuth.maxTokensPerUser): revoke one first`,
     );
   }
   if (found >= total) {
     throw new FlowgateError(
       "limit_exceeded",
-      `there are ${found} named tokens, and adminAuth.maxTokens permits no more: list them, and revoke some`,
+      `token limit of all users reached (${found}, adminAuth.maxTokens): revoke one first`,
     );
   }
 }

@@ -5,7 +5,7 @@ export const texts = {
   roles: "Roles",
 
   none: "none",
-  meaning: "What it permits",
+  meaning: "Permissions",
   unknownState: "A state that this page does not know.",
 } as const;
 
@@ -14,18 +14,18 @@ export const serviceFields: Readonly<Record<"version" | "apiVersions", Meaning>>
   version: { title: "Version", meaning: "The version of Flowgate." },
   apiVersions: {
     title: "API versions",
-    meaning: "What clients of the HTTP API can choose with the header Service-API-Version.",
+    meaning: "The versions of the HTTP API, selected by the header Service-API-Version.",
   },
 };
 
 export const userFields: Readonly<Record<"username" | "permissions" | "token", Meaning>> = {
   username: {
     title: "User",
-    meaning: "The name by which you have signed in. The audit log has it with what you change.",
+    meaning: "Your user name. The audit log records it with your changes.",
   },
   permissions: {
     title: "Granted",
-    meaning: "What the configuration grants you, narrowed by the scope of your session or token.",
+    meaning: "Your configured permissions, narrowed by the scope of your session or token.",
   },
   token: {
     title: "Session or token",
@@ -35,7 +35,7 @@ export const userFields: Readonly<Record<"username" | "permissions" | "token", M
 
 /** The fields of the flow runtime, by their names in the contract. */
 export const runtimeFields: Readonly<Record<string, Meaning>> = {
-  name: { title: "Program", meaning: "What runs the flows, in a process of its own." },
+  name: { title: "Program", meaning: "The program that runs the flows, in a separate process." },
   version: { title: "Version", meaning: "The version of that program. Its nodes and their properties depend on it." },
   state: { title: "State", meaning: "" },
   httpPort: { title: "HTTP port", meaning: "Where HTTP-in nodes receive requests." },
@@ -50,7 +50,7 @@ export const replicaFields: Readonly<Record<string, Meaning>> = {
   mode: { title: "Runs flows", meaning: "Whether each replica runs the flows, one at a time, or not this one." },
   state: { title: "State", meaning: "The state of its flow runtime." },
   rev: { title: "Revision", meaning: "The revision that it runs." },
-  outcome: { title: "Outcome", meaning: "What has become of this revision on the replica." },
+  outcome: { title: "Outcome", meaning: "The outcome of this revision on the replica." },
   message: { title: "Reason", meaning: "Why the flows do not run there." },
   self: { title: "This one", meaning: "Whether it has answered this page." },
   lastSeenTime: { title: "Last seen", meaning: "When it last wrote its state to the store." },

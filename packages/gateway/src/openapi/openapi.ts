@@ -180,7 +180,9 @@ function errorBodyOf({ errors }: CompleteGatewayOptions, given: ErrorBody | unde
     return given;
   }
   if (given !== undefined) {
-    throw new Error(`the option errorBody is for errors that a function formats; those of the handler are "${errors}"`);
+    throw new Error(
+      `the option errorBody requires errors formatted by a function; the option errors of the handler is "${errors}"`,
+    );
   }
   return errors;
 }

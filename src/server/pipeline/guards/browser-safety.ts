@@ -79,7 +79,7 @@ function isOnPort(origin: string, port: number, isOwn: (host: string) => boolean
 function toolOrigin(): FlowgateError {
   return new FlowgateError(
     "foreign_origin",
-    "pages of Node-RED's editor may not call this API: they use that of the editor's own port (nodeRed.port)",
+    "pages of Node-RED's editor may not call this API: use the one on the editor's port (nodeRed.port)",
   );
 }
 

@@ -56,7 +56,7 @@ const rejectNodeRedHeaders: Guard = (request) => {
       400,
       new FlowgateError(
         "invalid_argument",
-        `the header ${found.name}: is one of Node-RED's admin API: send ${found.own} instead, which has the same values`,
+        `the header ${found.name}: belongs to Node-RED's admin API: send ${found.own} instead, with the same value`,
       ),
     )
   );

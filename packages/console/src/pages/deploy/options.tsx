@@ -30,7 +30,7 @@ export function optionFields({ type, message, wait, maxErrors, undo }: Options) 
 
 const types = [
   [DeploymentType.FULL, "all nodes (full)"],
-  [DeploymentType.FLOWS, "changed nodes, and those wired to them (flows)"],
+  [DeploymentType.FLOWS, "changed nodes, and nodes wired to them (flows)"],
   [DeploymentType.NODES, "only changed nodes (nodes)"],
 ] as const;
 

@@ -39,7 +39,7 @@ export function TabList({
         />
       )}
       {(flows?.length ?? 0) > 0 ? (
-        <p className="muted">Since the nodes were started; failing are those with errors within the last 10 minutes.</p>
+        <p className="muted">Since the nodes were started. Failing: an error within the last 10 minutes.</p>
       ) : null}
     </section>
   );

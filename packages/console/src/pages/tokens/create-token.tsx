@@ -160,7 +160,7 @@ function ScopeField({
   return (
     <fieldset className="tokens-scope stack">
       <legend>Permissions</legend>
-      {choice(false, "Only what is selected")}
+      {choice(false, "Only the selected ones")}
       {choice(true, "Everything that I may do")}
       {value.isEverything ? (
         <p className="muted">All permissions that you have now.</p>

@@ -202,7 +202,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 };
 
 /**
- * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows. Of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
+ * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the runtime process. Of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
  * `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
  */
 export const loaders: ReadonlySet<string> = new Set([

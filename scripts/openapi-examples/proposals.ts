@@ -87,8 +87,7 @@ export const proposals: Examples = {
           summary: "A proposal of the caller",
           value: {
             code: "own_proposal",
-            message:
-              "The user who has proposed a deployment can't approve it, also not with another token: ask another user.",
+            message: "The author of a proposal can't approve it, even with another token: ask another user.",
           },
         },
       }),

@@ -90,15 +90,15 @@ export async function openAuthentication(
   };
 }
 
-/** Those of the sessions of browsers; undefined: there are none. Users can be added while the service runs. */
+/** Returns the settings of browser sessions; undefined if there are none. Users can be added while the service runs. */
 function sessionSettings({ adminAuth, console, docs }: Options): SignInSettings | undefined {
   const hasPages = console || docs;
   return adminAuth?.signIn ?? (hasPages && adminAuth !== undefined ? { lifetimeSeconds: sessionSeconds } : undefined);
 }
 
 /**
- * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
- * and those with a client certificate, which browsers add automatically.
+ * Returns the protection against foreign web pages, needed for calls allowed without a token: from anonymous clients,
+ * and with a client certificate, which browsers add automatically.
  */
 export function browserSafety(
   { adminAuth, identity, tls, host, hosts }: Options,

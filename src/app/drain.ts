@@ -6,9 +6,9 @@ import type { Runtimes } from "./runtimes.ts";
 type DrainOptions = Pick<Runtimes, "runtime" | "allRuntimes" | "probations"> &
   Pick<Listeners, "server" | "nodeRed"> & {
     readonly log: Logger;
-    /** How long calls are still accepted while health reports not ready. */
+    /** The time for which calls are still accepted while health reports not ready. */
     readonly delayMs: number;
-    /** How long to wait, after that, for calls in flight and for the flows to stop. */
+    /** The time that follows for calls in flight and for the flows to stop. */
     readonly graceMs: number;
   };
 

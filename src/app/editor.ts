@@ -15,7 +15,7 @@ import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
 
 type EditorOptions = {
   readonly options: Options;
-  /** That of the flow runtime. */
+  /** The version of the flow runtime. */
   readonly version: string;
   readonly live: Pick<Live, "hub" | "join">;
   readonly store: Pick<Store, "tokens" | "cluster">;
@@ -23,7 +23,7 @@ type EditorOptions = {
   readonly audit: AuditRecorder;
 };
 
-/** What the listener of Node-RED's tools needs to serve the editor. */
+/** The parts that the listener of Node-RED's tools needs for the editor. */
 export type EditorParts = {
   readonly palette: Palette;
   /** Undefined: the editor is off. */

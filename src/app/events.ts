@@ -19,12 +19,12 @@ export type Live = {
   readonly hub: EventHub;
   readonly journal: Journal;
   readonly flows: FlowEvents;
-  /** Receives what the runtime reports of its nodes. */
+  /** Receives the runtime's reports about its nodes. */
   readonly nodeObserver: NodeObserver;
   readonly deployments: DeploymentEvents;
-  /** Removes values of credentials from what flows write. */
+  /** Removes credential values from the output of flows. */
   readonly redaction: Redaction;
-  /** How replicas exchange their events; undefined if there can be only one. */
+  /** The exchange of events between replicas; undefined if there can be only one. */
   readonly replicas: ReplicaEvents | undefined;
   /** Opens the events of all replicas for a reader that starts after a position; undefined: now. */
   join(afterSeq: number | undefined): JoinedFeed;

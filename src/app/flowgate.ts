@@ -96,7 +96,7 @@ export async function openFlowgate(partialOptions: FlowgateOptions = {}, customL
 
 type OpenParts = Foundation & Runtimes & Pick<Authentication, "users"> & Listeners;
 
-/** Logs what is open. The service owns the resources from then on. */
+/** Logs the open ports. The service owns the resources from then on. */
 function announce(
   { options, listen, log, version, certificates, flowCertificates, runtime, users, ...parts }: OpenParts,
   resources: AsyncDisposableStack,
@@ -130,7 +130,9 @@ function announce(
   };
 }
 
-/** Separates what a program alone can set: a store object, for which the schema has only a URL, and `listen`. */
+/**
+ * Separates the options that only a program can set: a store object, for which the schema has only a URL, and `listen`.
+ */
 function readOptions(input: FlowgateOptions): Omit<Configuration, "log"> {
   const isObject = typeof input === "object" && input !== null && !Array.isArray(input);
   const { listen = true, ...known } = Object(input) as FlowgateOptions;

@@ -12,19 +12,19 @@ import type { Store } from "../store/store.ts";
 import { type Tracing, openTracing } from "../telemetry/trace.ts";
 import { Ports } from "./ports.ts";
 
-/** What the program has chosen. */
+/** The configuration of the program. */
 export type Configuration = {
   readonly options: Options;
-  /** Replaces that of the options; it is not closed. */
+  /** Replaces the store of the options; it is not closed. */
   readonly customStore: Store | undefined;
   /** True if the service opens a port and a Unix socket of its own. */
   readonly listen: boolean;
   readonly log: Logger;
 };
 
-/** What all other parts build on. */
+/** The parts that all others build on. */
 export type Foundation = Pick<Configuration, "options" | "listen" | "log"> & {
-  /** That of this package. */
+  /** The version of this package. */
   readonly version: string;
   readonly store: Store;
   readonly ports: Ports;
@@ -33,15 +33,17 @@ export type Foundation = Pick<Configuration, "options" | "listen" | "log"> & {
   readonly analysis: Analysis;
   /** Undefined without metrics. */
   readonly stats: FlowStats | undefined;
-  /** Of the port of the API; undefined without TLS. */
+  /** The certificates of the API's port; undefined without TLS. */
   readonly certificates: Certificates | undefined;
-  /** Of the port of HTTP-in nodes; undefined without TLS. */
+  /** The certificates of the port of HTTP-in nodes; undefined without TLS. */
   readonly flowCertificates: Certificates | undefined;
   /** Names the processes of the flows, for the next start. */
   readonly processFile: string;
 };
 
-/** Locks the data directory, ends what an earlier process left, and opens the store. Resources are added to the stack. */
+/**
+ * Locks the data directory, ends processes of an earlier run, and opens the store. Resources are added to the stack.
+ */
 export async function openFoundation(
   { options, customStore, listen, log }: Configuration,
   stack: AsyncDisposableStack,
@@ -77,7 +79,7 @@ export async function openFoundation(
   };
 }
 
-/** What the threads that work with flows may take. */
+/** The limits of the threads that work with flows. */
 export function threadLimits({ limits }: Options): Omit<AnalysisOptions, "log"> {
   const { analysisMs, deploymentAnalysisMs, memoryMb } = limits;
   return {

@@ -13,7 +13,7 @@ import { createMemoryBudget, openServer } from "../server/open-server.ts";
 import type { ServerOptions } from "../server/server-options.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** What serves the API, and the other ports. */
+/** The servers of the API and of the other ports. */
 export type Listeners = {
   /** Without a port if the program serves the API. */
   readonly server: Server;

@@ -31,7 +31,7 @@ import type { Live } from "./events.ts";
 import { wrapStore } from "../store/guard.ts";
 import type { Runtimes } from "./runtimes.ts";
 
-/** What answers calls, and who may make them. */
+/** The routes and the authentication of their callers. */
 export type Services = Authentication &
   Pick<ServerOptions, "routes"> & {
     /** Measures its operations, and publishes changes of tokens. */

@@ -24,7 +24,10 @@ export class Ports {
     protectServers(this.protected, [...endpoints, ...collector], runtime);
   }
 
-  /** Keeps flows from publishing keys of their own as those of an issuer, and from taking its place for sign-ins. Throws if they can write the file of its keys. */
+  /**
+   * Prevents flows from publishing their own keys as an issuer's, and from taking its place for sign-ins. Throws if
+   * they can write the file of its keys.
+   */
   protectIssuers(adminAuth: AdminAuth | undefined, folders: WritableFolders): void {
     const issuers = adminAuth?.issuers ?? [];
     const urls = issuers.flatMap(({ jwksUrl, issuer, signIn }) => [jwksUrl, signIn && issuer]);
@@ -43,7 +46,7 @@ export class Ports {
     this.protected.add(port);
   }
 
-  /** undefined: the listener is not open, or there is none. */
+  /** Undefined if the listener is not open or not configured. */
   of(name: ListenerName): number | undefined {
     return this.#open.get(name);
   }

@@ -11,8 +11,8 @@ export type UserReload = {
   /** The secrets of credentials in force. */
   secrets(): Secrets;
   /**
-   * Replaces `adminAuth` and the secrets of credentials by those of the options that `read` resolves with, and logs which other options
-   * have changed and need a restart. If `read` rejects, the message is logged and nothing changes.
+   * Replaces `adminAuth` and the credential secrets by the options that `read` resolves with, and logs the other
+   * changed options, which need a restart. If `read` rejects, the message is logged and nothing changes.
    */
   reload(read: () => Promise<Options>): Promise<void>;
 };
@@ -105,7 +105,7 @@ function withSignIn<Auth extends AdminAuth>(adminAuth: Auth, signIn: Auth["signI
 
 const maxDetailChars = 1000;
 
-/** The reason for those who can read the audit log, but need not know where the service keeps its files. */
+/** Removes the path from an error message: readers of the audit log need not know where the service keeps its files. */
 function withoutPath(error: unknown): string {
   const problems = [error, error instanceof Error ? error.cause : undefined].find(
     (each) => each instanceof OptionsError,

@@ -13,11 +13,11 @@ import type { Cluster, Replica } from "../store/cluster.ts";
 export type ReplicaConnectionOptions = {
   readonly cluster: Pick<Cluster, "id">;
   readonly keys: ReplicaKeys;
-  /** Those of this replica. */
+  /** The certificates of this replica. */
   readonly certificates: Certificates | undefined;
 };
 
-/** How often a connection is checked, and how long its response may take. */
+/** The interval of connection checks, and the time limit of their response. */
 const pingMs = 2_000;
 
 /** More than any event. */
@@ -62,6 +62,6 @@ function tlsOptions(certificate: string, certificates: Certificates | undefined)
     checkServerIdentity: (_, presented) =>
       presented.fingerprint256 === fingerprint256
         ? undefined
-        : new Error("it presents another certificate than the one that it has written to the store"),
+        : new Error("its certificate differs from the one that it wrote to the store"),
   };
 }

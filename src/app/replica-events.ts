@@ -11,10 +11,10 @@ import { replicasService } from "../services/replicas.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { CredentialKeys } from "../store/credential-keys.ts";
 
-/** How replicas exchange their events. */
+/** The exchange of events between replicas. */
 export type ReplicaEvents = {
   readonly views: ReplicaViews;
-  /** What the others call. */
+  /** The service that the other replicas call. */
   readonly service: Implementations["replicas"];
   /** Authenticates their calls. */
   readonly findReplica: FindReplica;

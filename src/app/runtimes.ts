@@ -34,7 +34,7 @@ import { readDiskSpace } from "../telemetry/own-usage.ts";
 import { type FlowSpanExporter, toSpanRecord } from "../telemetry/span-record.ts";
 import { readTraceparent, traceIds } from "@flowgate/base/spans";
 
-/** What runs the flows of revisions, and records what becomes of them. */
+/** The runtimes of the flows, and the recording of their outcomes. */
 export type Runtimes = {
   readonly runtime: Runtime;
   /** The runtimes of all replicas. */
@@ -164,7 +164,10 @@ export async function openRuntimes(
   return { runtime, allRuntimes, monitor, outcomes, probations, modules, moduleSets, moduleFollower };
 }
 
-/** Where the code of this process is cached; undefined: it is not. Node adds a folder for its version. */
+/**
+ * Returns the folder in which the code of this process is cached; undefined if it is not. Node adds a folder for its
+ * version.
+ */
 function compileCacheDir(): string | undefined {
   const folder = getCompileCacheDir();
   return folder && dirname(folder);
@@ -185,12 +188,12 @@ export function modulesDirOf({ dataDir, runtime }: Pick<Options, "dataDir" | "ru
   return runtime.modules ? join(dataDir, modulesDirName) : undefined;
 }
 
-/** What is not to be loaded, also if no modules are. */
+/** Returns a reader of the disabled modules and nodes, needed even if no modules are loaded. */
 export function disabledOf({ dataDir }: Pick<Options, "dataDir">): () => Disabled {
   return keepLast(() => readDisabled(join(dataDir, modulesDirName)));
 }
 
-/** Which of them may be loaded. */
+/** Returns the allow and deny lists of modules. */
 export function moduleListsOf({ modules }: Pick<Options, "modules">): ModuleLists {
   return { allow: modules.allow, deny: completeDeny(modules) };
 }
@@ -206,7 +209,7 @@ function usesContextDatabase({ runtime }: Options): boolean {
   return Object.values(runtime.contextStorage).some((each) => typeof each === "object" && each.module === "database");
 }
 
-/** Each process of the flows follows the certificate while it runs. */
+/** Each runtime process follows the certificate while it runs. */
 function followCertificates(certificates: Certificates): RuntimeOptions["certificates"] {
   const listeners = createListeners<Certificate>();
   certificates.onChange((next) => listeners.notify(next as Certificate));
@@ -220,8 +223,8 @@ function findHidden({ dataDir, tls, runtime }: Options): string[] {
 }
 
 /**
- * Writes the log of the runtime and the flows to the log of the service, and that of the flows to their events. `source` marks the
- * lines as untrusted.
+ * Writes the log of the runtime and the flows to the service's log, and the flows' log to their events. `source` marks
+ * the lines as untrusted.
  */
 function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeLog {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };

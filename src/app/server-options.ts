@@ -24,14 +24,14 @@ import type { Live } from "./events.ts";
 import type { Services } from "./open-services.ts";
 import type { Runtimes } from "./runtimes.ts";
 
-/** Where `npm run build:console` puts the web console. */
+/** The output folder of `npm run build:console`. */
 const consoleDir = join(dirname(findPackageJSON(import.meta.url) ?? "."), "dist/console");
 
 type ServerParts = Foundation &
   Pick<Runtimes, "runtime"> &
   Services & { readonly live: Live; readonly metrics: Metrics | undefined };
 
-/** How the server serves these services, by subject. */
+/** Creates the server's options for these services, by subject. */
 export function createServerOptions(parts: ServerParts): ServerOptions {
   return {
     ...listening(parts),

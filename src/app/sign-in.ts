@@ -14,7 +14,7 @@ type BrowserSessions = {
   readonly sessions: Sessions;
   /** Undefined: people do not sign in at Node-RED's editor. */
   readonly editor: EditorSignIn | undefined;
-  /** What the server needs for them. */
+  /** Returns the sign-in options of the server. */
   serve(options: Pick<SignInOptions, "authenticator" | "limiter" | "audit">): ServerOptions["signIn"];
 };
 

@@ -17,14 +17,14 @@ export type TokenIssuer = {
   /** The claim `iss`. */
   readonly issuer: string;
   readonly audience: string;
-  /** Where its keys are: one of the two is set. */
+  /** The location of its keys: one of the two is set. */
   readonly jwksUrl?: string | undefined;
   readonly jwksFile?: string | undefined;
   /** The accepted signature algorithms (RFC 7518, section 3.1), which are asymmetric. */
   readonly algorithms: readonly string[];
   readonly usernameClaim: string;
   readonly clockSkewSeconds: number;
-  /** The permissions of a caller are those of all rules that match. */
+  /** A caller has the permissions of all rules that match. */
   readonly rules: readonly ClaimRule[];
   readonly signIn?: OpenIdClient | undefined;
 };
@@ -37,12 +37,15 @@ export type OpenIdClient = {
   /** The client of the command line, with the device flow. */
   readonly deviceClientId?: string | undefined;
   readonly scopes: readonly string[];
-  /** Of authorization requests. */
+  /** Additional parameters of authorization requests. */
   readonly parameters: Readonly<Record<string, string>>;
 };
 
 export type SignInSettings = {
-  /** The origin at which browsers reach this service. Absent: that of each request, if others can't read or change it on its way. */
+  /**
+   * The origin at which browsers reach this service. Absent: each request's origin, if others can't read or change it
+   * on its way.
+   */
   readonly url?: string | undefined;
   readonly lifetimeSeconds: number;
 };

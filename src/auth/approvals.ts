@@ -12,7 +12,7 @@ export class Approvals {
   }
 
   /**
-   * The check of a deployment that nobody has approved; undefined: it needs no approval, whatever it changes. It throws
+   * Returns the check of a deployment without approval; undefined if no change needs one. The check throws
    * `approval_required`; or returns the parts that need approval, for callers with the permission to deploy without.
    */
   checkFor(permissions: readonly string[]): ((changed: readonly Changed[]) => string | undefined) | undefined {

@@ -1,6 +1,6 @@
 import type { StoredToken } from "../store/token-store.ts";
 
-/** Where a token is accepted: by the API, or on the listener of Node-RED's tools. Never by both. */
+/** The listener that accepts a token: the API's, or that of Node-RED's tools. Never both. */
 export type Audience = "api" | "tools";
 
 export const editorClientId = "node-red-editor";
@@ -9,8 +9,8 @@ export const editorClientId = "node-red-editor";
 export const toolClientIds: readonly string[] = ["node-red-admin", editorClientId];
 
 /**
- * What tokens of tools permit at most. The editor's pages run code of modules, which can use its token: so a token of a tool manages no
- * tokens and reads no audit log, whatever its user may do.
+ * The maximum permissions of tools' tokens. The editor's pages run code of modules, which can use its token: so such a
+ * token manages no tokens and reads no audit log, whatever its user may do.
  */
 export const toolPermissions: readonly string[] = [
   "flows.read",

@@ -6,8 +6,8 @@ import { clientKeyOf } from "./caller.ts";
 /** Records events that change nothing in the store, soon and without making the caller wait. */
 export interface AuditRecorder {
   /**
-   * For events that clients can cause any number of times: those of the same kind, user, client, subject and detail that follow
-   * within ten minutes are counted, and written as one entry at the end of that time.
+   * For events that clients can cause any number of times: events of the same kind, user, client, subject and detail
+   * that follow within ten minutes are counted, and written as one entry at the end of that time.
    */
   record(record: AuditRecord): void;
   /** For all others: writes each event. */
@@ -44,7 +44,7 @@ export function openAuditRecorder({
       try {
         await store.append(records);
       } catch (error) {
-        // The event has happened, and can't be undone or refused. The log is what remains.
+        // The event has happened, and can't be undone or refused. Only the log remains.
         log.error({ err: error, records }, "audit entries could not be written");
       }
     }

@@ -91,7 +91,7 @@ export class Authenticator {
     return this.issuesTokens || this.#options.sessions !== undefined;
   }
 
-  /** The roles in force; undefined: no one has to authenticate. The same object until others are. */
+  /** The roles in force; undefined if authentication is off. The same object until the roles change. */
   get roles(): Roles | undefined {
     return this.required ? (this.#users?.known.roles ?? this.#options.roles ?? builtInRoles) : undefined;
   }
@@ -166,7 +166,7 @@ export class Authenticator {
     await this.#options.tokens.insert(token, entry);
   }
 
-  /** Creates a named token of the caller, which permits at most what the caller is permitted. */
+  /** Creates a named token of the caller, with at most the caller's permissions. */
   async createToken(request: NamedTokenRequest, caller: Principal, origin: Origin): Promise<NewToken> {
     if (this.#users === undefined) {
       throw authDisabled();
@@ -306,7 +306,7 @@ export class Authenticator {
     audience: Audience,
   ): Principal | Promise<Principal> {
     const { sessions, uses } = this.#options;
-    // Sessions of the API have a cookie, those of the editor a token.
+    // Sessions of the API have a cookie, the editor's a token.
     const isOf =
       token !== undefined && audienceOf(token) === audience && (token.session === undefined || audience === "tools");
     const principal = isOf
@@ -338,6 +338,6 @@ type Users = {
   /** Absent: there are issuers only. */
   readonly verifyLogin: VerifyLogin | undefined;
   readonly issuers: JwtAuthenticator | undefined;
-  /** Who calls without a token. */
+  /** The principal of calls without a token. */
   readonly anonymous: Principal;
 };

@@ -50,7 +50,7 @@ export type Peer = {
   readonly messageFormat?: "proto" | "json";
   /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
   readonly overloaded?: (() => Error) | undefined;
-  /** Where the client connects from. Absent: over TCP. */
+  /** The transport of the client. Absent: TCP. */
   readonly clientKind?: ClientKind;
   /** Called by the gate when the caller has an identity. */
   authenticated?(): void;
@@ -83,18 +83,18 @@ export function originOf(
   };
 }
 
-/** On whose behalf a call uses threads that callers share: those without an identity take turns by their address. */
+/** The caller for whom a call uses shared threads: callers without an identity take turns by address. */
 export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "signal">): Caller {
   const { username } = values.get(principalKey);
   const source = username === undefined ? `client ${clientKeyOf(values.get(peerKey).address)}` : `user ${username}`;
   return { source, signal };
 }
 
-/** Where a client connects from: over TCP, or over the Unix socket. */
+/** The transport of a client: TCP, or the Unix socket. */
 export type ClientKind = "network" | "socket";
 
 /**
- * The key under which a client is counted: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6 address,
+ * The key under which a client is counted: an IPv4 address, plain or mapped into IPv6, or the /64 of an IPv6 address,
  * since a single host usually controls a whole /64.
  */
 export function clientKeyOf(address: string): string {

@@ -18,18 +18,19 @@ export type EditorSignInOptions = {
   readonly now: () => number;
 };
 
-/** What the editor sends to the sign-in, encrypted. */
+/** The editor's request to the sign-in, encrypted. */
 type EditorRequest = { readonly secret: string; readonly expiresAtMs: number };
 
-/** How long a browser may take to sign in. */
+/** The time limit for signing in with a browser. */
 export const editorRequestSeconds = 600;
-/** How long the page of the editor may take to load, and to send the code. */
+/** The time limit for the editor's page to load and send the code. */
 const handoverMs = 60_000;
 
 /**
- * Signs people in at Node-RED's editor by the pages of the API's origin: neither a password nor a response of a provider reaches the
- * editor's origin, whose pages run code of modules. The editor gets its token for a code in its URL and a secret in a cookie of the
- * browser that has begun the sign-in. Neither is enough, so that no one can be signed in as someone else.
+ * Signs people in at Node-RED's editor by the pages of the API's origin: neither a password nor a response of a
+ * provider reaches the editor's origin, whose pages run code of modules. The editor gets its token for a code in its
+ * URL and a secret in a cookie of the browser that began the sign-in. Neither suffices alone, so that no user can be
+ * signed in as another.
  */
 export class EditorSignIn {
   readonly #options: EditorSignInOptions;
@@ -46,7 +47,7 @@ export class EditorSignIn {
     return [...this.#options.sessions.providers.keys()];
   }
 
-  /** Where to send a browser to sign in, and the secret that it must keep until it is back. */
+  /** Returns the sign-in URL for a browser, and the secret that the browser must keep until it is back. */
   begin(): { readonly location: string; readonly secret: string } {
     const { signInOrigin, sealer, now } = this.#options;
     const secret = randomBytes(32).toString("base64url");

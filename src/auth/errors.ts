@@ -42,7 +42,7 @@ export function insufficientScope(permission: string, hasToken: boolean): Flowga
   );
 }
 
-/** Someone has signed in who may do nothing, or nothing of `access`. */
+/** The user has signed in but has no permissions, or none for `access`. */
 export function signedInWithout(access: string, username: string): FlowgateError {
   return unauthorized(
     "insufficient_scope",
@@ -51,11 +51,11 @@ export function signedInWithout(access: string, username: string): FlowgateError
   );
 }
 
-/** The caller has proposed what this would decide about. */
+/** The caller wrote the proposal that this call would decide. */
 export function ownProposal(verb: "approve" | "reject"): FlowgateError {
   return new FlowgateError(
     "own_proposal",
-    `The user who has proposed a deployment can't ${verb} it, also not with another token: ask another user${verb === "reject" ? ", or withdraw it" : ""}.`,
+    `The author of a proposal can't ${verb} it, even with another token: ask another user${verb === "reject" ? ", or withdraw it" : ""}.`,
   );
 }
 

@@ -91,7 +91,7 @@ export function createAccessCheck(
     );
 }
 
-/** What authenticates callers, who are those of the API or of another listener. */
+/** The authenticator of the API or of another listener. */
 export type CallerAuthenticator = Pick<Authenticator, "required" | "acceptsTokens" | "authenticate">;
 
 function changes({ idempotency }: DescMethod): boolean {

@@ -13,14 +13,14 @@ type Verified = {
   readonly principal: Principal;
   readonly expiresAtMs: number;
   readonly keys: KeySet;
-  /** That of the keys when the token was verified. */
+  /** The version of the keys with which the token was verified. */
   readonly version: number;
 };
 
 export type IssuersOptions = {
   readonly log: Logger;
   readonly now?: () => number;
-  /** How long a provider may take to respond with its keys. */
+  /** The time limit for a provider's response with its keys. */
   readonly timeoutMs?: number;
 };
 

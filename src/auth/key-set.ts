@@ -3,7 +3,7 @@ import { type JWTVerifyGetKey, createLocalJWKSet, errors } from "jose";
 import type { Logger } from "pino";
 import { FlowgateError } from "@flowgate/flows/errors";
 
-/** Where the public keys of an issuer are, as a JSON Web Key Set (RFC 7517, section 5). */
+/** The location of an issuer's public keys, a JSON Web Key Set (RFC 7517, section 5). */
 export type KeySource = { readonly url: string } | { readonly file: string };
 
 export type KeySetOptions = {
@@ -150,7 +150,7 @@ function describe(error: unknown): string {
   if (error instanceof SyntaxError || error instanceof errors.JOSEError) {
     return "it is not a JSON Web Key Set";
   }
-  // That of fetch has a cause.
+  // fetch's error has a cause.
   const { cause = error } = error as Error;
   const { code, message } = cause as NodeJS.ErrnoException;
   return typeof code === "string" ? code : message;

@@ -7,10 +7,10 @@ import { tokenError } from "./errors.ts";
 
 type Login = { readonly username: string; readonly password: string };
 
-/** Where a login comes from. `kind` defaults to the network. */
+/** The source of a login. `kind` defaults to the network. */
 export type LoginSource = { readonly address: string; readonly kind?: ClientKind | undefined };
 
-/** What a client must ask its user for. */
+/** The prompts that a client must show its user. */
 export const passwordLogin = {
   type: "credentials",
   prompts: [

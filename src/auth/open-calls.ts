@@ -29,9 +29,11 @@ type Calls = {
   uncheckedSinceMs?: number | undefined;
 };
 
-/** How late an expired token is noticed. */
+/** The maximum delay before an expired token is noticed. */
 const expiryMs = 20_000;
-/** How long calls stay open that can't be checked: the store, or the issuer of a session, does not respond. */
+/**
+ * The time for which calls stay open that can't be checked because the store or the session's issuer does not respond.
+ */
 const maxUncheckedMs = 10 * 60_000;
 
 /**

@@ -1,7 +1,7 @@
 import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
 import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
 
-/** What "read" does not include, since it may contain the data that flows process. */
+/** Permissions not included in "read", since the data that flows process may be exposed. */
 const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
 
 /**
@@ -51,8 +51,8 @@ function parseOnTab(name: string): { readonly permission: string; readonly tab: 
 export type KnownNames = { readonly permissions: ReadonlySet<string>; readonly roles: Roles };
 
 /**
- * True if these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes every
- * "<service>.read" but those that are sensitive, `flows.write` the same on each tab, all others only themselves.
+ * True if these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes
+ * every "<service>.read" except sensitive ones, `flows.write` the same on each tab, all others only themselves.
  */
 export function allows(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));
@@ -86,7 +86,10 @@ export function narrow(permissions: readonly string[], scope: readonly string[])
   return [...new Set(intersection)];
 }
 
-/** What a login permits that names no scope: all but `flows.deploy_unapproved`, which has to be asked for by its name. */
+/**
+ * Returns the permissions of a login without a scope: all but `flows.deploy_unapproved`, which must be requested by
+ * name.
+ */
 export function defaultScope(permissions: readonly string[]): string[] {
   return narrow(permissions, ["*"]);
 }
@@ -129,7 +132,7 @@ function includes(granted: string, requested: string): boolean {
   );
 }
 
-/** Who may call a method, as declared by its option `(flowgate.v1.access)`. */
+/** The callers permitted by a method's option `(flowgate.v1.access)`. */
 export type AccessRule =
   | { readonly kind: "public" }
   | { readonly kind: "authenticated" }
@@ -156,7 +159,7 @@ export function identifiedMethods(rules: AccessRules): ReadonlySet<DescMethod> {
 function readRule(method: DescMethod): AccessRule {
   const name = `${method.parent.typeName}.${method.name}`;
   if (!hasOption(method, access)) {
-    throw new TypeError(`${name} does not declare who may call it: set the option (flowgate.v1.access)`);
+    throw new TypeError(`${name} has no access rule: set the option (flowgate.v1.access)`);
   }
   const rule = toRule(getOption(method, access));
   if (rule === undefined) {

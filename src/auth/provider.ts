@@ -6,7 +6,7 @@ import { FlowgateError } from "@flowgate/flows/errors";
 import type { OpenIdClient, TokenIssuer } from "./accounts.ts";
 import { invalidToken } from "./errors.ts";
 
-/** What a browser has to send back to complete a sign-in that it has begun. */
+/** The values with which a browser completes the sign-in that it has begun. */
 export type Challenge = { readonly state: string; readonly nonce: string; readonly verifier: string };
 
 export type ProviderTokens = {
@@ -19,12 +19,12 @@ export type ProviderTokens = {
 
 export type ProviderOptions = {
   readonly issuer: TokenIssuer & { readonly signIn: OpenIdClient };
-  /** Where the provider sends browsers after a sign-in, and after a sign-out. */
+  /** The URL to which the provider sends browsers after a sign-in. */
   readonly redirectUrl: string;
   readonly signedOutUrl: string;
   readonly log: Logger;
   readonly now: () => number;
-  /** How long the provider may take to respond. */
+  /** The time limit for responses of the provider. */
   readonly timeoutMs?: number | undefined;
 };
 
@@ -114,7 +114,10 @@ export class Provider {
     });
   }
 
-  /** Where a browser signs out at the provider (RP-Initiated Logout 1.0); undefined if it can't, or is not reached. */
+  /**
+   * Returns the URL at which a browser signs out at the provider (RP-Initiated Logout 1.0); undefined if there is none,
+   * or the provider is not reached.
+   */
   async signOutUrl(idToken: string): Promise<string | undefined> {
     try {
       const configuration = await this.#configure();

@@ -25,7 +25,7 @@ export class Sealer {
     return undefined;
   }
 
-  /** Derives an access token from two texts. Nobody without a key can derive it. */
+  /** Derives an access token from two texts. Requires a key. */
   deriveAccessToken(first: string, second: string): string {
     return derive(this.#keys.current().sessionBytes, first, second);
   }

@@ -1,17 +1,17 @@
 import type { JWTPayload } from "jose";
 
-/** What the store keeps of the session of someone who has signed in at an issuer. */
+/** The stored session of a user who has signed in at an issuer. */
 export type SessionData = {
   readonly issuer: string;
   readonly idToken: string;
   readonly refreshToken?: string | undefined;
-  /** When the claims are renewed with the refresh token. */
+  /** The time at which the claims are renewed with the refresh token. */
   readonly renewAtMs?: number | undefined;
   /** Until then, no process begins a renewal. */
   readonly pausedUntilMs?: number | undefined;
 };
 
-/** Those of a user with a password have no data. */
+/** The stored data of any session. Sessions of users with a password have no data. */
 export type KeptData = Partial<SessionData> & { readonly handoverUntilMs?: number | undefined };
 
 export type Session = SessionData & { readonly claims: JWTPayload };
@@ -21,7 +21,7 @@ export function parseKept(session: string | undefined): KeptData | undefined {
   return session === undefined || session === "" ? undefined : (JSON.parse(session) as KeptData);
 }
 
-/** Undefined: it is that of a user with a password. */
+/** Undefined for a user with a password. */
 export function readSession(data: KeptData | undefined): Session | undefined {
   const { issuer, idToken } = data ?? {};
   return issuer === undefined || idToken === undefined

@@ -30,11 +30,11 @@ const defaultRenewalSeconds = 300;
 const renewalMs = 30_000;
 /** The time between attempts while the provider does not respond. */
 const pauseMs = 10_000;
-/** How long known claims stay in use while the provider does not respond. */
+/** The time for which known claims stay in use while the provider does not respond. */
 const maxOverdueMs = 10 * 60_000;
 
 /**
- * The sessions of browsers: tokens that a cookie contains, with what renews them at an issuer. Those with a handover are sessions of
+ * Browser sessions: tokens in a cookie, with the data that renews them at an issuer. Sessions with a handover belong to
  * Node-RED's editor, whose token its page sends.
  */
 export class Sessions {
@@ -116,7 +116,7 @@ export class Sessions {
       : false;
   }
 
-  /** True if it is the session of someone who may still use it, as far as is known. */
+  /** True if the user of the session may still use it, as far as is known. */
   isValid(token: StoredToken): boolean {
     try {
       return this.#principal(token, this.#open(token)) !== undefined;
@@ -145,7 +145,7 @@ export class Sessions {
     return renewal;
   }
 
-  /** Ends what the provider knows of a session. Resolves with the URL at which a browser signs out there, if there is one. */
+  /** Ends the session at the provider. Resolves with the URL at which a browser signs out there, if there is one. */
   async endAtProvider(token: StoredToken): Promise<string | undefined> {
     const { issuer, refreshToken, idToken } = this.#read(token) ?? {};
     const provider = this.#providers.get(issuer ?? "");
@@ -305,7 +305,7 @@ export class Sessions {
     return this.#principal(updated, { ...session, claims: renewed });
   }
 
-  /** Changes what the store keeps; undefined: another process has changed it. */
+  /** Changes the stored data; undefined if another process has changed it. */
   async #update(token: StoredToken, session: Session, change: Partial<SessionData>): Promise<StoredToken | undefined> {
     const { claims: _claims, ...data } = session;
     const { tokens } = this.#options;

@@ -17,14 +17,14 @@ import { type NewToken, revocation, sha256 } from "./tokens.ts";
 
 export type SignInOptions = {
   readonly settings: SignInSettings;
-  /** Encrypts what a browser keeps while it signs in. */
+  /** Encrypts the data that a browser keeps while it signs in. */
   readonly sealer: Sealer;
   readonly authenticator: Pick<Authenticator, "issuesTokens" | "verifyLogin" | "insertLogin">;
   readonly sessions: Sessions;
   /** Undefined: people do not sign in at Node-RED's editor. */
   readonly editor?: EditorSignIn | undefined;
   readonly tokens: Tokens;
-  /** That of the logins. */
+  /** The limiter that logins use too. */
   readonly limiter: Limiter;
   readonly audit: Pick<AuditRecorder, "record">;
   readonly now: () => number;
@@ -34,17 +34,22 @@ type Client = { readonly origin: Origin; readonly kind: ClientKind };
 
 type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
 
-/** Where a browser continues: at a page of this service, or in Node-RED's editor, which has sent it with this request. */
+/**
+ * The place where a browser continues: a page of this service, or Node-RED's editor, which sent it with this request.
+ */
 export type Destination = { readonly returnTo?: string | undefined; readonly editor?: string | undefined };
 
-/** Where a browser continues that has signed in: with a session at a path of this service, or without at the URL of the editor. */
+/**
+ * The place where a signed-in browser continues: with a session, a path of this service; without one, the URL of the
+ * editor.
+ */
 export type SignedIn = { readonly session: NewSession | undefined; readonly url: string };
 
-/** What a browser keeps between the beginning of a sign-in at an issuer and its completion. */
+/** The data that a browser keeps from the start of a sign-in at an issuer to its completion. */
 type Transaction = Challenge & {
   readonly issuer: string;
   readonly returnTo: string | undefined;
-  /** That of the editor. */
+  /** The secret of the editor's sign-in. */
   readonly secret: string | undefined;
   /**
    * The hash of the session that the browser had. Its cookie does not come with the request to which a provider on another site sends the
@@ -77,8 +82,8 @@ export class SignIn {
   }
 
   /**
-   * Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. `previous` is its session until
-   * now, which ends when the sign-in is completed.
+   * Begins a sign-in at an issuer. Returns the URL for the browser, and the data that it must keep until it comes back.
+   * `previous` is its session until now, which ends when the sign-in is completed.
    */
   async begin(
     issuer: string,
@@ -86,7 +91,7 @@ export class SignIn {
   ): Promise<{ readonly location: string; readonly transaction: string }> {
     const provider = this.#options.sessions.providers.get(issuer);
     if (provider === undefined) {
-      throw new FlowgateError("not_found", "There is no such issuer to sign in at.");
+      throw new FlowgateError("not_found", "Unknown issuer: sign in at one that /sign-in offers.");
     }
     const secret = this.#secretOf(editor);
     const { location, challenge } = await provider.begin();
@@ -103,7 +108,8 @@ export class SignIn {
   }
 
   /**
-   * Completes a sign-in. `target` is that of the request to which the issuer has sent the browser, and `kept` what the browser has kept.
+   * Completes a sign-in. `target` is the request to which the issuer has sent the browser, and `kept` the data that the
+   * browser has kept.
    */
   async complete(target: string, kept: string | undefined, { origin, kind }: Client): Promise<SignedIn> {
     const { settings, sealer, sessions, limiter, audit, now } = this.#options;
@@ -172,8 +178,8 @@ export class SignIn {
   }
 
   /**
-   * What clients need to get tokens for this service (RFC 9728), and the clients of the command line. Undefined: its URL is not
-   * configured.
+   * Returns the metadata with which clients obtain tokens for this service (RFC 9728), and the command line's clients.
+   * Undefined if the service's URL is not configured.
    */
   protectedResource(): object | undefined {
     const { url } = this.#options.settings;
@@ -198,7 +204,7 @@ export class SignIn {
   #secretOf(request: string | undefined): string | undefined {
     const { editor } = this.#options;
     if (request !== undefined && editor === undefined) {
-      throw new FlowgateError("not_found", "People do not sign in at Node-RED's editor here: nodeRed.url is not set.");
+      throw new FlowgateError("not_found", "Sign-in at Node-RED's editor is off: nodeRed.url is not set.");
     }
     return request === undefined ? undefined : editor?.readRequest(request);
   }

@@ -6,11 +6,11 @@ import { tabsOf } from "./permissions.ts";
 export type Changed = {
   readonly id: string;
   readonly kind: "tab" | "subflow" | "global";
-  /** Of a tab, before and after the deployment. */
+  /** The labels of a tab, before and after the deployment. */
   readonly labels: readonly (string | undefined)[];
 };
 
-/** The parts of the flows that a caller may change, propose or approve, who has the permission for that on some tabs only. */
+/** The parts of the flows that a caller with permissions on some tabs only may change, propose or approve. */
 export class TabAccess {
   readonly #permission: string;
   readonly #tabs: ReadonlySet<string>;

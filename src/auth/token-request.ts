@@ -20,9 +20,9 @@ export type TokenPeer = {
   readonly origin: Origin;
   /** The Authorization header; null: there is none. */
   readonly authorization: string | null;
-  /** Where the client connects from. Absent: over TCP. */
+  /** The transport of the client. Absent: TCP. */
   readonly kind?: ClientKind | undefined;
-  /** Where the token will be accepted. Absent: by the API. */
+  /** The listener that accepts the token. Absent: the API's. */
   readonly audience?: Audience;
 };
 

@@ -9,7 +9,7 @@ export type NamedTokenRequest = {
   readonly name: string;
   /** Permissions separated by spaces. Absent: all permissions of the caller. */
   readonly scope?: string | undefined;
-  /** Lifetime in seconds. Absent: that of tokens issued for a login. */
+  /** Lifetime in seconds. Absent: the lifetime of tokens issued for a login. */
   readonly expiresIn?: number | undefined;
 };
 

@@ -6,7 +6,7 @@ import { narrow } from "./permissions.ts";
 /** Authenticates on the listener of Node-RED's tools, by tokens that are issued there. */
 export class ToolAuthenticator {
   readonly #authenticator: Authenticator;
-  /** What callers are permitted at most. */
+  /** The maximum permissions of callers. */
   readonly #permissions: readonly string[];
   /** Limited to these permissions. */
   readonly #limited = new WeakMap<Principal, Principal>();
@@ -47,7 +47,7 @@ export class ToolAuthenticator {
     return this.#authenticator.revokeToken(...parameters);
   }
 
-  /** As that of the API, but without workload identities. */
+  /** As the API's, but without workload identities. */
   authenticate(authorization: string | null): Principal | Promise<Principal> {
     const principal = this.#authenticator.authenticate(authorization, undefined, "tools");
     return principal instanceof Promise ? principal.then((resolved) => this.#limit(resolved)) : this.#limit(principal);

@@ -68,7 +68,7 @@ export function estimateMessageBytes(desc: DescMessage, bytes: Uint8Array, maxBy
   return total;
 }
 
-/** What a message, or an entry of a map, takes without its fields; and the content of the fields that are one of these too. */
+/** The size of a message or map entry without its fields, and the content of its message and map fields. */
 type Content = { readonly bytes: number; readonly fields: ReadonlyMap<number, Content> };
 
 /** The field number of the value in an entry of a map. */

@@ -32,7 +32,8 @@ export async function commitChange(change: Change, call: DeploymentCall, options
     const applied = await orRepeated(() => change.apply(active), call, store);
     const content = await keepCredentials(active, applied, store);
     if (call.authorize !== undefined && (expectedRev ?? active.rev) !== active.rev) {
-      // The expected revision may become active before the commit, which must not replace what the change was not compared with.
+      // The expected revision may become active before the commit, which must replace only flows that the change was
+      // compared with.
       const stale = { change, call, expectedRev: expectedRev ?? active.rev };
       return orRepeated(() => mergeOrReject(stale, options), call, store);
     }
@@ -76,8 +77,8 @@ function considerWrites(
 type Compared = RevisionContent & { readonly kept?: KeptCredentials };
 
 /**
- * Throws if the caller may not make this change, and returns what of it lacks an approval. Whatever the operation is, its difference to
- * the replaced revision counts.
+ * Throws if the caller may not make this change, and returns the parts without a required approval. For every
+ * operation, its difference to the replaced revision counts.
  */
 async function authorize(
   replaced: Revision,
@@ -90,8 +91,8 @@ async function authorize(
 }
 
 /**
- * Finds what a change touches. All nodes with submitted credentials count as changed: otherwise it would tell whether credentials of
- * other tabs were guessed.
+ * Finds the nodes that a change touches. All nodes with submitted credentials count as changed: otherwise the result
+ * would reveal whether credentials of other tabs were guessed.
  */
 export async function findChanges(
   replaced: Revision,
@@ -115,7 +116,10 @@ function submittedIds(submitted: RevisionContent["submitted"]): ReadonlySet<stri
   return new Set([...inline.map(([id]) => id), ...Object.keys(submitted?.topLevel?.nodes ?? {})]);
 }
 
-/** Where the nodes were whose kept credentials a change uses again: a node with such an id may be on another tab now. */
+/**
+ * Finds the original containers of nodes whose kept credentials a change reuses: a node with such an id may be on
+ * another tab now.
+ */
 async function findOrigins(
   replaced: Revision,
   { credentials, kept }: Compared,
@@ -152,7 +156,7 @@ function commitDraft(
   });
 }
 
-/** If this step of a commit fails, and the idempotency key was used before, the error is that of a repeated request. */
+/** If this step of a commit fails, and the idempotency key was used before, the error is a repeated request's. */
 async function orRepeated<T>(
   step: () => T | Promise<T>,
   { origin, idempotencyKey }: DeploymentCall,
@@ -225,7 +229,7 @@ async function compare(
     return undefined;
   }
   const ours = await change.apply(base);
-  // The conflicts would tell whether submitted credentials are those of another tab.
+  // The conflicts would reveal whether submitted credentials equal another tab's.
   await authorize(base, ours, call, options);
   const versions = { base, ours, theirs: store.active() };
   try {

@@ -155,7 +155,7 @@ export class Deployer {
   }
 }
 
-/** Which nodes were merged is not stored. */
+/** Returns the merge of a stored revision, without its nodes, which are not stored. */
 function mergeOf(revision: RevisionSummary | undefined): Committed["merge"] {
   return revision?.cause === "merge" && revision.parent !== undefined
     ? { rev: revision.parent, changes: { listed: [], count: 0 } }

@@ -33,7 +33,7 @@ export class DeploymentEvents implements Disposable {
         return;
       }
       if (isOwn) {
-        // At once, so that the event comes before those of deployments that are made after the response to this one.
+        // At once, so that the event precedes the events of deployments made after the response to this one.
         this.#publish({ ...revision, message, outcome: { state: "pending", message: undefined, missingTypes: [] } });
         return;
       }

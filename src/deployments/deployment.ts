@@ -11,7 +11,7 @@ import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
 import type { ModuleSets } from "./module-sets.ts";
 
-/** Which revision must be active. */
+/** The conditions on the active revision. */
 export type Conditions = {
   /** True if they are preconditions of the whole request, which a reload has to satisfy too, and not only its field `rev`. */
   readonly isPrecondition: boolean;
@@ -26,20 +26,23 @@ export type DeploymentCall = {
   readonly conditions: Conditions;
   readonly message: string | undefined;
   readonly idempotencyKey: string | undefined;
-  /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
+  /**
+   * The time for which the flows must run without failure before the call is answered; undefined: until they are
+   * started.
+   */
   readonly waitMs: number | undefined;
   /** True if the parent is deployed again if the flows fail within `waitMs`. */
   readonly undoOnFailure: boolean;
-  /** How many errors nodes may log within `waitMs`. */
+  /** The number of errors that nodes may log within `waitMs`. */
   readonly maxErrors: number;
   /**
-   * Throws if the caller may not change all of these, and returns what is changed without the approval that it needs, for callers who may
-   * do that. Undefined: everything can be changed.
+   * Throws if the caller may not change all of these. Returns the changes without a required approval, for callers who
+   * may make them. Undefined: everything can be changed.
    */
   readonly authorize: ((changed: readonly ChangedContainer[]) => string | undefined) | undefined;
   /** The approval of the proposal that this deploys. */
   readonly approval?: Approval | undefined;
-  /** Throws if the caller may not install modules: those of an earlier revision, or others. */
+  /** Throws if the caller may not install modules, either of an earlier revision or new ones. */
   readonly assertMayInstall: (isRestored: boolean) => void;
   /** True if to merge with the revisions after the expected one. */
   readonly merge: boolean;
@@ -54,14 +57,16 @@ export type DeploymentCall = {
 export type RevisionContent = {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
-  /** The credentials that were submitted; undefined: the content is that of a revision, and determines those of all nodes. */
+  /**
+   * The submitted credentials; undefined: the content is a revision's, which determines the credentials of all nodes.
+   */
   readonly submitted?: SubmittedCredentials | undefined;
   /** The earlier revision that has this content. Its modules are installed with it. */
   readonly restoredRev?: string | undefined;
   readonly message?: string | undefined;
   /** The modules that have to be installed for this content. */
   readonly modules?: readonly WantedModule[] | undefined;
-  /** Replaces that of the change. */
+  /** Replaces the type of the change. */
   readonly deploymentType?: DeploymentType | undefined;
 };
 

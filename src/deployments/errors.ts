@@ -49,7 +49,7 @@ export function idempotencyKeyReused(): FlowgateError {
   );
 }
 
-/** Another revision than the expected one is active: describes it, and what it and the request changed. */
+/** Another revision than the expected one is active: describes it, and the changes made by it and by the request. */
 export function conflict(
   activeRev: string,
   { isPrecondition }: { readonly isPrecondition: boolean },
@@ -73,7 +73,7 @@ export function mergeConflict({ changes, conflictCount }: Merge, active: Revisio
   );
 }
 
-/** Another deployment has replaced what a proposal is a change of. */
+/** Another deployment has replaced the base of a proposal. */
 export function proposalStale(id: string, activeRev: string): FlowgateError {
   return deploymentError("proposal_stale", `proposal ${id}: ${describeStale(activeRev)}`);
 }

@@ -25,18 +25,18 @@ type Types = ReadonlyMap<string, string>;
 type Completed = RevisionContent & {
   readonly kept: KeptCredentials;
   readonly missing: KeptCredentials;
-  /** The new nodes that have what was written for them before. */
+  /** The new nodes for which credentials were written before. */
   readonly claimed: readonly string[];
 };
 
 export type KeptStore = Pick<FlowStore, "findCredentials" | "unclaimedCredentials">;
 
 /**
- * Completes the content of the revision that replaces `active`. A node that gets another type keeps no credentials, since it could send
- * them elsewhere. Credentials of such nodes, and of nodes that are removed, stay in the revisions that have them; the new one records
- * which. Nodes that come back, with their type and without credentials of their own, get them again, unless the content determines
- * that they have none, or the retention has removed the revision. `missing` are those that do not, except those that were submitted.
- * New nodes have what was written for them before.
+ * Completes the content of the revision that replaces `active`. A node that gets another type keeps no credentials,
+ * since it could send them elsewhere. Credentials of such nodes, and of removed nodes, stay in the revisions that have
+ * them; the new one records which. Nodes that come back, with their type and without credentials of their own, get them
+ * again, unless the content determines that they have none, or the retention has removed the revision. `missing` lists
+ * nodes that do not, except submitted ones. New nodes get the credentials written for them before.
  */
 export async function keepCredentials(
   active: Revision,
@@ -48,7 +48,7 @@ export async function keepCredentials(
   return { ...completed, credentials, claimed };
 }
 
-/** Gives nodes that the active revision does not have what was written for them, unless the request has other credentials. */
+/** Gives new nodes the credentials written for them, unless the request has others. */
 function claim(
   active: Revision,
   { flows, credentials, submitted }: RevisionContent,
@@ -117,7 +117,7 @@ function namesOf(set: ReadonlyMap<string, unknown>): readonly string[] {
   return [...set.keys()].filter((name) => name.length <= maxNameLength).slice(0, maxNames);
 }
 
-/** Nodes whose type changes have what was submitted for them only. */
+/** Nodes whose type changes get submitted credentials only. */
 function dropOfOtherTypes(
   current: CredentialSets,
   { credentials, submitted }: RevisionContent,
@@ -158,7 +158,7 @@ async function restore(sets: CredentialSets, returned: KeptCredentials, store: K
   return all.size === sets.size ? sets : all;
 }
 
-/** True if a request determines the credentials of a node, also that it has none. */
+/** True if a request determines the credentials of a node, or that it has none. */
 function determines(submitted: SubmittedCredentials, id: string): boolean {
   return (submitted.inline.get(id)?.size ?? 0) > 0 || replaces(submitted, id);
 }
@@ -168,7 +168,7 @@ function replaces({ topLevel }: SubmittedCredentials, id: string): boolean {
   return topLevel?.encrypted !== undefined || Object.hasOwn(topLevel?.nodes ?? {}, id);
 }
 
-/** The nodes for which a request has credentials, which replace what they have written. */
+/** The nodes for which a request has credentials, which replace the stored ones. */
 export function determinedNodes(submitted: SubmittedCredentials | undefined): DraftWrites["submitted"] {
   if (submitted?.topLevel?.encrypted !== undefined) {
     return "all";

@@ -60,7 +60,8 @@ export class ModuleFollower implements Disposable {
   }
 
   /**
-   * Installs what the active revision needs. Resolves, when that has succeeded or failed, with whether something was installed. Never rejects.
+   * Installs the modules of the active revision. Resolves, after success or failure, with true if something was
+   * installed. Never rejects.
    */
   prepare(): Promise<boolean> {
     if (this.#running === undefined) {
@@ -74,7 +75,7 @@ export class ModuleFollower implements Disposable {
     return this.#next;
   }
 
-  /** Installs what the active revision needs, for flows that may have been started without it. */
+  /** Installs the modules of the active revision, and notifies listeners. */
   follow(): void {
     void this.#prepareAndNotify();
   }

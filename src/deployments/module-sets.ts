@@ -24,7 +24,7 @@ type ModuleSetsOptions = {
   readonly log: Logger;
 };
 
-/** What a new revision has, as far as it says which modules it needs. */
+/** The content of a new revision, with its declared modules if any. */
 export type ModuleContent = {
   readonly flows: FlowsDocument;
   /** The modules that the request names. */
@@ -33,7 +33,7 @@ export type ModuleContent = {
   readonly restoredRev?: string | undefined;
 };
 
-/** Who makes a revision. `assertMayInstall` throws if they may not install the modules that it names. */
+/** The author of a revision. `assertMayInstall` throws if they may not install the modules that it names. */
 export type Installer = { readonly origin: Origin; readonly assertMayInstall: (isRestored: boolean) => void };
 
 /** Larger packages are not kept in the store: undo and other replicas can't install them. */
@@ -89,8 +89,8 @@ export class ModuleSets {
   }
 
   /**
-   * Commits a revision that restores another one as `commit` does, and without its modules if these can't be installed: the flows of before
-   * are better than those that fail.
+   * Commits a revision that restores another one as `commit` does, but without its modules if these can't be installed:
+   * the earlier flows are better than failing ones.
    */
   async restoreIfPossible(
     content: ModuleContent,
@@ -109,7 +109,7 @@ export class ModuleSets {
     }
   }
 
-  /** Records the modules of the active revision again after a change of those that are installed. Never rejects. */
+  /** Records the modules of the active revision again after the installed modules changed. Never rejects. */
   async record(removed?: string): Promise<void> {
     const { modules, flows, store, log } = this.#options;
     const { rev, flows: document } = flows.active();
@@ -166,7 +166,9 @@ export class ModuleSets {
   }
 }
 
-/** Those that are installed and that flows need, and those that they need and another replica has, as `before` says. */
+/**
+ * Returns the modules that flows need: the installed ones, and others that another replica has according to `before`.
+ */
 function findNeeded(
   { needs }: FlowsDocument,
   installed: readonly InstalledModule[],
@@ -184,7 +186,7 @@ function findNeeded(
   ];
 }
 
-/** The audit entry of an installation. `previousVersion` is what was installed before. */
+/** The audit entry of an installation. `previousVersion` was installed before. */
 export function moduleInstalled(
   { name, version, integrity }: Pick<InstalledModule, "name" | "version" | "integrity">,
   previousVersion: string | undefined,

@@ -52,7 +52,7 @@ class StoredOutcomes implements OutcomeRecorder {
   readonly #subscriptions = new DisposableStack();
   /** Writes one after another, so that the last outcome is kept. */
   #queue: Promise<void> = Promise.resolve();
-  /** What was recorded last here, so that the store is not read again for the same. */
+  /** The last outcome recorded here, which avoids another read from the store. */
   #last = "";
 
   constructor(options: RecorderOptions) {

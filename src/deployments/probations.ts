@@ -28,11 +28,11 @@ import { type ProbationVerdict, type ProbationWatch, watchReplicas, watchRuntime
 
 type ProbationOptions = {
   readonly type: DeploymentType;
-  /** How long the flows must run without failure. */
+  /** The time for which the flows must run without failure. */
   readonly forMs: number;
-  /** How many errors nodes may log in this time. */
+  /** The number of errors that nodes may log in this time. */
   readonly maxErrors: number;
-  /** Who has asked for the parent to be deployed again if the flows fail; undefined: nobody. */
+  /** The user who requested that the parent be deployed again if the flows fail; undefined: nobody. */
   readonly undoFor: Origin | undefined;
 };
 
@@ -59,10 +59,11 @@ type ProbationsOptions = {
 };
 
 /**
- * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
- * revision watches all replicas, and each other replica watches itself, in case the first one exits. Each counts the errors of its own
- * nodes, and reports too many as the result of the revision. A revision can't be undone twice: its undo is a commit with this revision as
- * the parent. While the flows are stopped, nothing fails; their time begins when they are started.
+ * Watches deployed revisions for a while, and undoes failing ones. With several replicas, the replica that committed
+ * the revision watches all replicas, and each other replica watches itself, in case the first one exits. Each counts
+ * the errors of its own nodes, and reports too many as the result of the revision. A revision can't be undone twice:
+ * its undo is a commit with this revision as the parent. While the flows are stopped, nothing fails; their time begins
+ * when they are started.
  */
 export class Probations implements Disposable {
   readonly #options: ProbationsOptions;
@@ -135,7 +136,7 @@ export class Probations implements Disposable {
     }
   }
 
-  /** Ends all probations. Those with an undo are resumed at the next start of the service. */
+  /** Ends all probations. Probations with an undo are resumed at the next start of the service. */
   [Symbol.dispose](): void {
     this.#joining?.[Symbol.dispose]();
     this.#ending.abort();
@@ -192,7 +193,7 @@ export class Probations implements Disposable {
     const { errorLimit } = entry;
     const errors = errorLimit && this.#watchErrors(revision, revision.deploymentType, errorLimit);
     if (errorLimit !== undefined) {
-      // If the flows start here later, nobody waits for them.
+      // If the flows start here later, no call waits for them.
       const endMs = deploymentWaitMs(revision, deadlineMs) + errorLimit.forMs;
       const end = setTimeout(() => errors?.[Symbol.dispose](), endMs).unref();
       void errors?.ended.then(() => clearTimeout(end));

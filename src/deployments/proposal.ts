@@ -104,8 +104,8 @@ export function parseSubmitted(text: string): SubmittedCredentials {
 }
 
 /**
- * The change as it is shown to those who review it: with other values of all submitted credentials, which nothing else has, so that a
- * comparison shows them as changed. Otherwise it would tell the proposer whether credentials were guessed.
+ * The change as shown to reviewers: all submitted credentials have other, unique values, so that a comparison shows
+ * them as changed. Otherwise it would reveal to the proposer whether credentials were guessed.
  */
 export function maskedChange({ submitted, ...proposed }: Proposed, decrypt: Decrypt): Change {
   const mask = randomBytes(16).toString("hex");
@@ -123,7 +123,7 @@ export function maskedChange({ submitted, ...proposed }: Proposed, decrypt: Decr
 }
 
 function maskSubmitted({ inline, topLevel }: SubmittedCredentials, mask: string): SubmittedCredentials {
-  // These remove and keep a credential, whatever its value is.
+  // These values remove or keep a credential.
   const maskValue = (value: string): string => (value === "" || value === placeholder ? value : mask);
   return {
     inline: maskSets(inline, maskValue),

@@ -9,7 +9,7 @@ import type { Revision } from "../store/revision.ts";
 import type { Deployer } from "./deployer.ts";
 import { type Change, isMismatch } from "./deployment.ts";
 
-/** What is disabled: the node that is at fault, or its whole tab. */
+/** The extent of a quarantine: the failing node, or its whole tab. */
 type QuarantineScope = "node" | "tab";
 
 type QuarantineOptions = {
@@ -109,7 +109,7 @@ export class Quarantine implements Disposable {
 /** True if the watchdog can have reported this fault, which finds the code of function nodes only: flows can write to its pipe. */
 function isPlausible({ flows }: Revision, { node: { nodeId, flowId, subflowPath = [] } }: Fault): boolean {
   const node = flows.nodes.find(({ id }) => id === nodeId);
-  // The flow of a node in a subflow is that of the outermost instance.
+  // The flow of a node in a subflow is the outermost instance's.
   const [outermostId = nodeId] = subflowPath;
   const outermost = flows.nodes.find(({ id }) => id === outermostId);
   return node?.type === "function" && outermost?.["z"] === flowId;

@@ -1,11 +1,11 @@
 type BoundedMapOptions<Value> = {
   readonly maxEntries: number;
   readonly maxBytes: number;
-  /** The characters of a value. Those of its key are added. */
+  /** The characters of a value. The key's characters are added. */
   readonly charsOf: (value: Value) => number;
 };
 
-/** A map of what flows can make up, limited in number and in memory. */
+/** A map of untrusted values from flows, limited in number and in memory. */
 export class BoundedMap<Value> {
   readonly #options: BoundedMapOptions<Value>;
   readonly #values = new Map<string, Value>();

@@ -26,7 +26,7 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
   { kind: EventKind.HEALTH, case: "health", name: "health" },
 ];
 
-/** All kinds but those that describe the stream itself. */
+/** All kinds but the events that describe the stream itself. */
 export const eventCases: ReadonlySet<EventCase> = new Set(selectable.map((each) => each.case));
 
 export function caseOfName(name: string): EventCase | undefined {
@@ -135,8 +135,8 @@ export function matches({ cases, tab, node, level }: EventFilter, event: Event):
 }
 
 /**
- * What an event describes the current state of: of several with the same key, only the last one is part of a snapshot. Undefined for
- * events that are no state.
+ * Returns the key of the state that an event describes; a snapshot contains only the last event of each key. Undefined
+ * for events that are no state.
  */
 export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): string | undefined {
   switch (kind.case) {

@@ -3,11 +3,11 @@ import type { EventFilter, EventInit } from "./events.ts";
 import type { WatchStart } from "./ring.ts";
 import type { StreamEntry, EventStream } from "./stream.ts";
 
-/** Events that streams read: those of this process, or of all replicas. */
+/** Events that streams read: of this process, or of all replicas. */
 export interface EventFeed {
   /** The position after the last event. */
   readonly lastSeq: number;
-  /** All events after this position are in memory, or will be; of those before, the journal may have some that are not. */
+  /** All events after this position are in memory, or will be; the journal may have earlier ones that are not. */
   readonly startSeq: number;
   /** The same for debug messages, which are received while streams want them. */
   readonly debugSeq: number;
@@ -27,6 +27,6 @@ export interface EventFeed {
 /** A feed for one reader, who disposes of it at the end. */
 export interface JoinedFeed extends Disposable {
   readonly feed: EventFeed;
-  /** Resolves when the feed has what the other replicas know, or can't have it; undefined: it has. */
+  /** Resolves when the feed has the events of the other replicas, or can't get them; undefined: it has them. */
   readonly ready: Promise<void> | undefined;
 }

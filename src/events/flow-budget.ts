@@ -2,7 +2,7 @@ import type { EventCase } from "./events.ts";
 
 type Rate = { readonly perSecond: number; readonly burst: number };
 
-/** What is published of the events of one kind, and of their characters. */
+/** The publication limits for events of one kind, and for their characters. */
 export type Rates = { readonly events: Rate; readonly chars: Rate };
 
 /** A status is the last of several, and short. When flows start, each of their nodes can set one. */
@@ -16,13 +16,13 @@ const otherRates: Rates = {
   chars: { perSecond: 256 * 1024, burst: 8 * 1024 * 1024 },
 };
 
-/** Limits what flows cause, each kind on its own, so that a flood of debug messages hides no errors. */
+/** Limits the events caused by flows, each kind on its own, so that a flood of debug messages hides no errors. */
 export class FlowBudget {
   readonly #rates: Rates | undefined;
   readonly #now: () => number;
   readonly #buckets = new Map<EventCase, { readonly events: Bucket; readonly chars: Bucket }>();
 
-  /** `rates` are those of every kind. */
+  /** `rates` apply to every kind. */
   constructor(rates?: Rates, now = () => performance.now()) {
     this.#rates = rates;
     this.#now = now;

@@ -30,7 +30,7 @@ export type FlowEventsOptions = {
   readonly rev: () => string;
   /** The level of the log: more verbose entries than this, and than `info`, are not published. */
   readonly level: LogEntry["level"];
-  /** What is published of each kind. */
+  /** The publication limits of each kind. */
   readonly rates?: Rates;
   readonly now?: () => number;
 };
@@ -44,8 +44,8 @@ const retryMs = 100;
 const maxClearsPerTurn = 250;
 
 /**
- * Publishes what the process of the flows logs, and what happens to its nodes. Flows can write anything to its pipe, so there is a budget,
- * whether or not the process keeps to one of its own.
+ * Publishes the log of the runtime process, and the events of its nodes. Flows can write anything to its pipe, so there
+ * is a budget here in addition to the process's own.
  */
 export class FlowEvents implements Disposable {
   readonly nodes = new NodeStates();
@@ -117,7 +117,7 @@ export class FlowEvents implements Disposable {
     }
   }
 
-  /** The process of the flows has ended: what was known of its nodes is void. Their statuses are cleared, as far as the budget permits. */
+  /** Forgets the nodes of an exited runtime process. Their statuses are cleared, as far as the budget permits. */
   end(): void {
     this.#late.clear();
     const shown = this.nodes.all().filter(({ status }) => status !== undefined);

@@ -12,9 +12,9 @@ import type { DropReason, StreamEntry, EventStream } from "./stream.ts";
 export type EventHubOptions = Pick<EventRingOptions, "capacityBytes" | "deliveriesPerSecond" | "now"> & {
   /** The name of the flow runtime; empty if there can be only one. */
   readonly runtime: string;
-  /** That of the last event of the process before; 0 if there was none. */
+  /** The sequence number of the previous process's last event; 0 if there was none. */
   readonly lastSeq: number;
-  /** Receives why events could not be encoded. Absent: nobody does. */
+  /** Logs events that could not be encoded. Absent: they are not logged. */
   readonly log?: Pick<Logger, "error"> | undefined;
 };
 
@@ -128,7 +128,7 @@ export class EventHub implements EventFeed {
     return [...this.#states.values()];
   }
 
-  /** Forgets states that do not exist any more, such as those of nodes that were removed. */
+  /** Forgets states that do not exist any more, such as the states of removed nodes. */
   forget(isGone: (event: Event) => boolean): void {
     for (const [key, event] of this.#states) {
       if (isGone(event)) {
@@ -137,7 +137,7 @@ export class EventHub implements EventFeed {
     }
   }
 
-  /** Forgets what the flows of this process have set, which have ended. */
+  /** Forgets the states set by this process's flows, which have ended. */
   forgetFlows(): void {
     const isOfFlows = ({ kind }: Event): boolean => kind.case === "nodeStatus" || kind.case === "editorMessage";
     this.forget((event) => isOfFlows(event) && event.runtime === this.runtime);

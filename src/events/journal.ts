@@ -25,11 +25,11 @@ type JournalOptions = {
 
 type JournalEvents = {
   readonly events: readonly Event[];
-  /** Where it has ended; undefined on the last page. */
+  /** The position after the page; undefined on the last page. */
   readonly next: JournalCursor | undefined;
 };
 
-/** Records events, and finds recorded ones. Disposing writes what was recorded, and disposes of the store. */
+/** Records events, and finds recorded ones. Disposing writes pending events, and disposes of the store. */
 export interface Journal extends AsyncDisposable {
   /** The kinds that are recorded. */
   readonly cases: ReadonlySet<EventCase>;
@@ -57,10 +57,10 @@ export type JournaledEvent = {
 
 type JournalReadEvents = { readonly events: readonly JournaledEvent[]; readonly position: string };
 
-/** How long events wait to be written together. */
+/** The time for which events are collected into one write. */
 const flushMs = 200;
 
-/** What may wait while the store is slow or can't be written. More is dropped. */
+/** The maximum size of pending events while the store is slow or can't be written. Further events are dropped. */
 const maxPendingBytes = 4 * 1024 * 1024;
 
 const pruneMs = 30_000;
@@ -125,7 +125,7 @@ class Recorder implements Journal {
   #writing: Promise<void> = Promise.resolve();
   #writtenBytes = 0;
   #dropped = 0;
-  /** Those of which no event has told yet, by kind. */
+  /** The dropped events not yet reported by an event, by kind. */
   #untold = new Map<string, number>();
   #hasFailed = false;
 
@@ -143,7 +143,7 @@ class Recorder implements Journal {
     { cases, tab, node, level }: EventFilter,
     { order = "newest", ...page }: Parameters<Journal["list"]>[1],
   ): Promise<JournalEvents> {
-    // So that a client finds what it has seen in a stream.
+    // Clients find the events that they have seen in a stream.
     await this.#write();
     const { entries, next } = await this.#options.store.list({
       ...page,
@@ -214,7 +214,7 @@ class Recorder implements Journal {
     this.#untold.set(kind, (this.#untold.get(kind) ?? 0) + 1);
   }
 
-  /** Writes what is pending, after what is being written. Never rejects. */
+  /** Writes pending events after the current write. Never rejects. */
   #write(): Promise<void> {
     clearTimeout(this.#flush);
     this.#flush = undefined;
@@ -251,7 +251,7 @@ class Recorder implements Journal {
     }
   }
 
-  /** When the journal can be written again, it has an event about what it lacks. */
+  /** Publishes an event about the dropped events, once the journal can be written again. */
   #tellDropped(): void {
     const kinds = Object.fromEntries(this.#untold);
     const count = this.#untold.values().reduce((sum, each) => sum + each, 0);

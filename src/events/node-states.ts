@@ -57,7 +57,7 @@ export function keyOfNode({ nodeId, subflowPath = [] }: NodeRef): string {
   return [...subflowPath, nodeId].join("/");
 }
 
-/** Remembers the nodes of the process of the flows that have a status, have logged errors or warnings, or have received messages. */
+/** Remembers the nodes of the runtime process that have a status, have logged errors or warnings, or have received messages. */
 export class NodeStates {
   readonly #states = new BoundedMap<NodeState>({ maxEntries: maxNodes, maxBytes, charsOf: charsOfState });
 
@@ -70,7 +70,7 @@ export class NodeStates {
     return this.#states.get(keyOfNode(node))?.status !== undefined;
   }
 
-  /** Those that have ended a process. */
+  /** Returns the nodes that ended a process. */
   faults(): readonly NodeState[] {
     return this.all().filter(({ lastError }) => lastError?.level === LogLevel.FATAL);
   }

@@ -6,7 +6,7 @@ import { FlowgateError } from "@flowgate/flows/errors";
  */
 const unitsPerMs = 4_096;
 
-/** Replicas begin each millisecond with different numbers, so that those of their events rarely are the same. */
+/** Replicas begin each millisecond with different numbers, so that their events rarely share one. */
 export const maxOffset = unitsPerMs / 2;
 
 /** The number of the first event after `previous`. */
@@ -19,7 +19,7 @@ export function formatPosition(seq: number): string {
   return seq.toString(36);
 }
 
-/** Throws `invalid_argument`; `field` is what the client has set. */
+/** Throws `invalid_argument`; `field` is the field set by the client. */
 export function parsePosition(text: string, field: string): number {
   const seq = /^[0-9a-z]{1,11}$/.test(text) ? Number.parseInt(text, 36) : Number.NaN;
   if (!Number.isSafeInteger(seq)) {

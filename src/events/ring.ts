@@ -19,7 +19,7 @@ export type EventRingOptions = {
 };
 
 export type WatchStart = {
-  /** Sent first, before what is in memory. */
+  /** Sent first, before the events in memory. */
   readonly before?: readonly Event[];
   /** As `before`, if it takes time to find them. It chooses where the stream continues. */
   readonly lead?: Lead;
@@ -45,7 +45,7 @@ export class EventRing implements StreamSource {
   readonly #now: () => number;
   readonly #streams = new Set<EventStream>();
   readonly #demand = createListeners<void>();
-  /** The recent events. Those before `#head` were removed. */
+  /** The recent events. Entries before `#head` were removed. */
   #entries: StreamEntry[] = [];
   #head = 0;
   #bytes = 0;
@@ -158,7 +158,7 @@ export class EventRing implements StreamSource {
   /** The index of the first entry after a position. */
   find(seq: number): number {
     if (!this.#isOrdered) {
-      // After the entry itself if it is there, since those that were added late have earlier positions.
+      // After the entry itself if it is there, since late entries have earlier positions.
       const own = this.#entries.findIndex((entry) => entry.seq === seq);
       const later = own === -1 ? this.#entries.findIndex((entry) => entry.seq > seq) : own + 1;
       return this.#head + (later === -1 ? this.#entries.length : later);

@@ -7,7 +7,7 @@ export type DropReason = "slow_reader" | "flood" | "expired" | "not_recorded" | 
 
 export type StreamEntry = { readonly seq: number; readonly event: Event; readonly bytes: number };
 
-/** What a stream reads from. */
+/** The source that a stream reads from. */
 export interface StreamSource {
   readonly lastSeq: number;
   /** The index of the first entry after a position. */
@@ -21,10 +21,10 @@ export interface StreamSource {
   control(seq: number, kind: EventInit["kind"]): Event;
 }
 
-/** Yields what a stream begins with. It calls `seek` with the position after which the stream then continues. */
+/** Yields the first events of a stream. It calls `seek` with the position after which the stream then continues. */
 export type Lead = (seek: (seq: number) => void) => AsyncGenerator<Event, void>;
 
-/** What a stream may get at once. */
+/** The burst of a stream, in seconds of its rate. */
 const burstSeconds = 2;
 
 /** Events that a stream returns before it gives way to the event loop: a snapshot may have thousands. */
@@ -49,7 +49,7 @@ export class EventStream extends PollableIterator<Event> {
   #lead: AsyncIterator<Event, void> | undefined;
   #isLeadPending = false;
   #index: number;
-  /** The position after what was read. */
+  /** The position after the last event read. */
   #seq = 0;
   /** The position of the last event that was sent. */
   #sentSeq = 0;

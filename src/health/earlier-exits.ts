@@ -13,7 +13,7 @@ export async function readEarlierExits(journal: Pick<Journal, "list">, runtime: 
   return last?.kind.case === "health" ? last.kind.value.conditions.flatMap((condition) => toExits(condition)) : [];
 }
 
-/** The times of those between the first and the last one are not recorded. */
+/** The times of exits between the first and the last one are not recorded. */
 function toExits({ kind, since, lastTime, count, reason, message, ...place }: Condition): Exit[] {
   const word = enumWord(RuntimeStateReason, reason) as ExitReason | undefined;
   if (kind !== ConditionKind.RESTARTED || since === undefined || lastTime === undefined || word === undefined) {

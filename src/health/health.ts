@@ -42,7 +42,7 @@ export type FullDisk = DiskSpace & { readonly sinceMs: number };
 /** A condition `restarted` holds for this time after the last exit. */
 export const restartedForMs = 60 * 60_000;
 
-/** The failing nodes that are listed, those with the latest errors. */
+/** The maximum number of listed failing nodes, latest errors first. */
 const maxFailingNodes = 20;
 
 /** The characters of a message. */
@@ -58,7 +58,7 @@ export function foldHealth(facts: HealthFacts): Health {
   return { state: stateOf(facts, conditions.length > 0), conditions };
 }
 
-/** The health of several replicas: the state of those that run flows, the worst first, and the conditions of all. */
+/** The health of several replicas: the worst state of the replicas that run flows, and the conditions of all. */
 export function combineHealth(replicas: readonly Health[]): Health {
   const runners = replicas.filter(({ conditions }) => !conditions.some(({ kind }) => kind === "no_runner"));
   const running = runners.length === 0 ? replicas : runners;

@@ -34,9 +34,9 @@ type MonitorOptions = {
   readonly store: Pick<FlowStore, "active">;
   readonly desired: Pick<DesiredStateStore, "current">;
   readonly cluster: Pick<Cluster, "replicas" | "lost"> | undefined;
-  /** Of the file system of the data directory; undefined if it does not report its size. */
+  /** Reads the space of the data directory's file system; undefined if it does not report its size. */
   readonly disk: () => Promise<DiskSpace | undefined>;
-  /** Those that an earlier process of the service has seen. */
+  /** The exits that an earlier process of the service observed. */
   readonly earlierExits?: readonly Exit[];
   readonly now?: () => number;
 };
@@ -226,7 +226,7 @@ const ofRevision: ReadonlySet<Condition["kind"]> = new Set(["restarted", "nodes_
 function describeWorst({ kind, message, node, line }: Condition): string {
   switch (kind) {
     case "restarted":
-      return `the process of the flows ended: ${message}`;
+      return `the runtime process ended: ${message}`;
     case "nodes_failing":
       return `nodes log errors${node === undefined ? "" : ` (${describeFault({ node, line, isCertain: true })})`}`;
     default:

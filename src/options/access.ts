@@ -72,7 +72,11 @@ const client = z
   })
   .superRefine(({ clientSecret, clientSecretFile }, context) => {
     if (clientSecret !== undefined && clientSecretFile !== undefined) {
-      context.addIssue({ code: "custom", path: ["clientSecretFile"], message: "must not be set besides clientSecret" });
+      context.addIssue({
+        code: "custom",
+        path: ["clientSecretFile"],
+        message: "must not be set together with clientSecret",
+      });
     }
   });
 
@@ -88,7 +92,7 @@ const issuer = (permissions: Permissions) =>
         .describe("Name of the issuer. The user names of its callers begin with it and a colon. Must be unique."),
       issuer: text.describe("The claim `iss` of its tokens. Must be unique."),
       audience: text.describe(
-        "What the claim `aud` of a token must be or contain: a name of this service, which no other service has.",
+        "Required value of the claim `aud` of a token: a name of this service that no other service has.",
       ),
       jwksUrl: z
         .string("must be a URL")
@@ -160,7 +164,7 @@ export const adminAuth = (permissions: Permissions) =>
           url: origin
             .optional()
             .describe(
-              "URL at which browsers reach this service. Absent: that of each request, which must be `https`, or `http` on this machine.",
+              "URL at which browsers reach this service. Absent: the URL of each request, which must be `https`, or `http` on this machine.",
             ),
           lifetimeSeconds: wholeNumber(60, 31_536_000)
             .default(sessionSeconds)

@@ -47,7 +47,7 @@ export const contextStorage = z
   .readonly()
   .default({})
   .describe(
-    "Where flows keep context, in the form of Node-RED's `contextStorage`: names of stores, each with a `module`, which is `memory`, `localfilesystem` or `database`, and its `config`. The store `default`, or the first one, is the default one; `default` can also be the name of another one. Absent: in memory.",
+    "Context stores of flows, in the form of Node-RED's `contextStorage`: names of stores, each with a `module`, which is `memory`, `localfilesystem` or `database`, and its `config`. The store `default`, or the first one, is the default one; `default` can also be the name of another one. Absent: in memory.",
   );
 
 function* findConflicts(stores: Stores): Generator<[name: string, message: string]> {

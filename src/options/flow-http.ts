@@ -29,7 +29,9 @@ const cors = z
       .default(["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"])
       .describe("Methods that these pages may use."),
     allowedHeaders: names.optional().describe("Request headers that they may send. Absent: all."),
-    exposedHeaders: names.optional().describe("Response headers that they may read, besides the usual ones."),
+    exposedHeaders: names
+      .optional()
+      .describe("Response headers that these pages may read, in addition to the CORS-safelisted ones."),
     credentials: flag
       .default(false)
       .describe('Whether browsers send their cookies and passwords with these requests. Not with `"*"`.'),
@@ -74,7 +76,7 @@ export const flowHttp = z
       })
       .optional()
       .describe(
-        "Serves `runtime.port` over TLS only. Changed files are loaded without a restart. Flows can read the key in their memory: use another one than that of `tls`. Absent: no TLS.",
+        "Serves `runtime.port` over TLS only. Changed files are loaded without a restart. Flows can read the key in their memory: use a different key than in `tls`. Absent: no TLS.",
       ),
     static: z
       .array(folder, "must be a list of folders")

@@ -18,12 +18,12 @@ const history = z
     maxRevisions: wholeNumber(2, 10_000_000)
       .default(10_000)
       .describe(
-        "How many revisions are kept, the newest ones. Older ones are removed unless they are pinned. Also how many can be pinned.",
+        "Number of revisions to keep. Older ones are removed unless they are pinned. Also the maximum number of pinned ones.",
       ),
     maxAgeDays: wholeNumber(1, 36_500)
       .optional()
       .describe(
-        "How long revisions are kept. The active one, its parent and pinned ones are kept longer. Absent: their age is not limited.",
+        "How long revisions are kept. The active one, its parent and pinned ones are kept longer. Absent: no limit.",
       ),
   })
   .prefault({});
@@ -115,7 +115,7 @@ export const keys = z.strictObject({
   )
     .default([])
     .describe(
-      "Host names of the service besides `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
+      "Host names of the service, in addition to `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
     ),
   cors: cors.optional().describe("Web pages of other origins that may call the service. Absent: none."),
   console: flag
@@ -131,7 +131,7 @@ export const keys = z.strictObject({
   previousCredentialSecrets: listOf(text, "secrets")
     .default([])
     .describe(
-      "Secrets that were `credentialSecret` before. What is still encrypted with them can be read, until `flowgate credentials rotate` has encrypted it with `credentialSecret`; the encrypted (`$`) form of a deployment is accepted with them too.",
+      "Former values of `credentialSecret`. Values encrypted with them can be read until `flowgate credentials rotate` has encrypted them with `credentialSecret`; the encrypted (`$`) form of a deployment is accepted with them too.",
     ),
   docs: flag
     .default(true)

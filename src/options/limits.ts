@@ -4,12 +4,12 @@ import * as z from "zod";
 import { listenerDefaults } from "../server/http/listener-options.ts";
 import { milliseconds, wholeNumber } from "./values.ts";
 
-/** The defaults are those of the listener. */
+/** The defaults are the listener's. */
 const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)
     .describe(
-      "Maximum number of connections. Beyond it, those that have been idle for longest are closed; if none is idle, further connections are reset.",
+      "Maximum number of connections. Beyond it, the connections idle for longest are closed; if none is idle, further connections are reset.",
     ),
   connectionsPerSource: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connectionsPerSource)
@@ -96,12 +96,12 @@ export const limits = z
     analysisMs: milliseconds
       .default(5_000)
       .describe(
-        "How long a plan or a comparison of revisions may take, including the time that it waits for those of others. Then it is ended and its call is rejected with 429.",
+        "Time limit of a plan or a comparison of revisions, including its wait for others. Beyond it, the call is rejected with 429.",
       ),
     deploymentAnalysisMs: milliseconds
       .default(30_000)
       .describe(
-        "The same for each step of a deployment: decoding and validating its flows if they are large, merging them or describing a conflict, and validating a revision that is restored.",
+        "Time limit of each step of a deployment: decoding and validating its flows if they are large, merging them or describing a conflict, and validating a revision that is restored.",
       ),
     deadlineMs: milliseconds
       .default(3_600_000)
@@ -115,7 +115,9 @@ export const limits = z
 export type MemoryLimits = {
   /** The largest size of V8's heap (`--max-old-space-size`). */
   readonly heap: number;
-  /** That of the cgroup, which the flow runtime shares; 0 or more than the machine has if there is none. */
+  /**
+   * The memory limit of the cgroup, shared with the flow runtime; 0 or more than the machine's memory if there is none.
+   */
   readonly constrained: number;
   readonly machine: number;
 };
@@ -123,9 +125,9 @@ export type MemoryLimits = {
 const MiB = 1024 * 1024;
 
 /**
- * The default of `limits.memoryMb`: half of the heap or a quarter of the memory, whichever is less. The other half is for what is
- * not a body, the other three quarters also for the flow runtime. More than 512 MiB would serve no more deployments, since
- * they are decoded one after another.
+ * The default of `limits.memoryMb`: half of the heap or a quarter of the memory, whichever is less. The rest is for
+ * everything but bodies, and in the machine for the flow runtime too. More than 512 MiB would serve no more
+ * deployments, since they are decoded one after another.
  */
 export function defaultMemoryMb({ heap, constrained, machine }: MemoryLimits = readLimits()): number {
   const memory = constrained > 0 ? Math.min(constrained, machine) : machine;

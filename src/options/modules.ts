@@ -20,7 +20,7 @@ export const modules = z
       .refine(isRegistry, "must be an http or https URL without user and password, or the absolute path of a folder")
       .optional()
       .describe(
-        "Where modules are installed from: the URL of a registry of npm, or the absolute path of a folder that contains the packages as `.tgz` files, for machines without a network. Absent: what `modules.npmrc` says, or npm's own registry.",
+        "Source of modules: the URL of a registry of npm, or the absolute path of a folder that contains the packages as `.tgz` files, for machines without a network. Absent: the registry in `modules.npmrc`, or npm's own.",
       ),
     npmrc: text
       .optional()
@@ -43,12 +43,12 @@ export const modules = z
     )
       .default([...moduleDefaults.scripts])
       .describe(
-        "Packages whose install scripts are run, as the user of the service and outside of the sandbox, if they are in the registry by this name. Those of all others, and of uploaded packages, are not.",
+        "Packages whose install scripts are run, as the user of the service and outside of the sandbox, if they are in the registry by this name. Scripts of other packages, and of uploaded ones, are not run.",
       ),
     timeoutMs: milliseconds.default(moduleDefaults.timeoutMs).describe("How long an installation may take."),
     sizeMb: wholeNumber(1, 1_048_576)
       .default(moduleDefaults.sizeMb)
-      .describe("How much the modules may take on the disk, in MiB, with what an installation downloads."),
+      .describe("Maximum size of the modules on the disk in MiB, including the downloads of an installation."),
   })
   .prefault({});
 

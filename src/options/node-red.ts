@@ -15,7 +15,7 @@ export const nodeRed = z
       .union([flag, z.literal("read-only")], "must be true, false or read-only")
       .default(false)
       .describe(
-        "Whether Node-RED's editor is served on this port, from the package `@node-red/editor-client`, which is to be installed beside the service. `read-only`: nothing can be changed on this port, whatever the permissions of its users are.",
+        "Whether Node-RED's editor is served on this port, from the package `@node-red/editor-client`, which must be installed beside the service. `read-only`: nothing can be changed on this port, even with the permission for it.",
       ),
     url: origin
       .optional()

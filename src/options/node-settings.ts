@@ -41,7 +41,7 @@ const ownSettings: ReadonlyMap<string, string> = new Map([
   ["nodeCloseTimeout", "is the option runtime.nodeCloseTimeoutMs"],
   ["logging", "is the option log"],
   ...["httpRoot", "httpAdminRoot", "disableEditor", "editorTheme", "telemetry", "runtimeState"].map(
-    (name): [string, string] => [name, "is not used: there is no admin API of Node-RED in the process of the flows"],
+    (name): [string, string] => [name, "is not used: the runtime process has no admin API of Node-RED"],
   ),
   // Functions of the settings object, which it would replace.
   ...["init", "load", "get", "set", "delete", "available", "reset"].map((name): [string, string] => [
@@ -50,12 +50,12 @@ const ownSettings: ReadonlyMap<string, string> = new Map([
   ]),
 ]);
 
-/** What nodes read of Node-RED's settings, under its names: these, and any others of JSON, which nodes of modules may use. */
+/** Node-RED settings that nodes read, by their names. Other JSON settings are allowed for nodes of modules. */
 export const nodeSettings = z
   .object({
     uiPort: port
       .optional()
-      .describe("The port that nodes find in `RED.settings.uiPort`, such as that of a proxy. Absent: `runtime.port`."),
+      .describe("Port that nodes read from `RED.settings.uiPort`, such as a proxy's. Absent: `runtime.port`."),
     uiHost: text.optional().describe("The same for `RED.settings.uiHost`. Absent: `runtime.host`."),
     functionExternalModules: flag
       .optional()

@@ -27,7 +27,7 @@ export const roles = z
   .readonly()
   .default({})
   .describe(
-    "Roles besides `viewer`, `deployer`, `operator` and `admin`: names of sets of permissions, which may include these. One of these names replaces its set.",
+    "Additional roles: named sets of permissions, which may include the built-in roles `viewer`, `deployer`, `operator` and `admin`. A role with one of these names replaces the built-in one.",
   );
 
 /** The built-in roles and those of the option `roles`. None of these if the option is invalid. */

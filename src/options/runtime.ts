@@ -63,12 +63,12 @@ export const runtime = z.strictObject({
   isolate: oneOf(["auto", "required", "off"])
     .default(runtimeDefaults.isolate)
     .describe(
-      "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only.",
+      "Isolation of the flows, and of the processes that they start, by the operating system: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` show the isolation in force. Linux only.",
     ),
   quarantine: oneOf(["off", "node", "tab"])
     .default("off")
     .describe(
-      "What the service disables by itself when the code of a function node has blocked the event loop of the flows twice in a revision, so that the others run: the `node`, its `tab`, or nothing (`off`). That is a deployment, which can be undone. Crashes do not count. Hostile flows can blame another function node.",
+      "Automatic quarantine of a function node whose code has blocked the event loop of the flows twice in a revision: disables the `node`, its `tab`, or nothing (`off`), so that the other nodes run. It is a deployment, which can be undone. Crashes do not count. Hostile flows can blame another function node.",
     ),
   user: wholeNumber(1, 4_294_967_294)
     .default(runtimeDefaults.user)
@@ -83,7 +83,7 @@ export const runtime = z.strictObject({
       openFiles: wholeNumber(256, 1_048_576)
         .default(runtimeDefaults.limits.openFiles)
         .describe(
-          "Maximum number of open files and sockets of each process of the flows; not more than the service may have.",
+          "Maximum number of open files and sockets of each runtime process; not more than the service may have.",
         ),
       fileSizeMb: wholeNumber(1, 1_048_576)
         .default(runtimeDefaults.limits.fileSizeMb)
@@ -117,11 +117,11 @@ export const runtime = z.strictObject({
       allow: networkRules
         .optional()
         .describe(
-          "What flows may connect to, over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service, and those of its database, collector and token issuers on this machine, are permitted only by entries that name them.",
+          "Permitted targets of flows over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service, and of its database, collector and token issuers on this machine, require entries that name them.",
         ),
       deny: networkRules
         .default([])
-        .describe("What flows may not connect to, in the same form. Takes precedence over `runtime.network.allow`."),
+        .describe("Forbidden targets of flows, in the same form. Takes precedence over `runtime.network.allow`."),
     })
     .prefault({}),
   allow: z
@@ -144,7 +144,7 @@ export const runtime = z.strictObject({
       env: listOf(text, "names")
         .default([])
         .describe(
-          "Names of environment variables that flows can read, besides `PATH` and those for time zone, locale and CA certificates.",
+          "Names of environment variables that flows can read, in addition to `PATH` and the variables for time zone, locale and CA certificates.",
         ),
     })
     .prefault({}),

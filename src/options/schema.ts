@@ -29,7 +29,7 @@ type Conflict = readonly [path: string, message: string];
 
 type Options = z.output<typeof keys>;
 
-/** What of valid options can't be combined: the path of an option, and what is wrong with it. */
+/** Finds combinations of valid options that conflict: the path of an option, and the problem. */
 function* findConflicts(options: Options): Generator<Conflict> {
   const { host, port, runtime, metrics, nodeRed, adminAuth, identity, allowUnauthenticated } = options;
   const isOpen = adminAuth === undefined && identity === undefined;
@@ -51,7 +51,7 @@ function* findConflicts(options: Options): Generator<Conflict> {
   if (isOpen && options.approvals.required.length > 0) {
     yield [
       "approvals.required",
-      "requires users, of whom one approves what another one proposes: set adminAuth or identity",
+      "requires users or workloads, since an author can't approve a proposal: set adminAuth or identity",
     ];
   }
   const used = [{ host, port }, runtime];
@@ -127,7 +127,7 @@ function* findIdentityConflicts({ tls, trustedProxies, identity }: Options): Gen
   }
 }
 
-/** The files of npm that flows could write: what they write must not configure programs of the service. */
+/** Finds npm files that flows could write: they must not configure programs of the service. */
 function* findModuleConflicts({ dataDir, runtime, modules: { npmrc, registry } }: Options): Generator<Conflict> {
   const paths = Object.entries({ npmrc, registry }).flatMap(([name, path]) =>
     path === undefined || (name === "registry" && !isAbsolute(path)) ? [] : [{ name, path }],
@@ -143,7 +143,7 @@ function* findModuleConflicts({ dataDir, runtime, modules: { npmrc, registry } }
     if (writable.some((folder) => isWithin(folder, resolve(path)))) {
       yield [
         `modules.${name}`,
-        "is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
+        "is writable by flows: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
       ];
     }
   }

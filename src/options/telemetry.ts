@@ -52,7 +52,7 @@ export const tracing = z.strictObject({
   flows: flag
     .default(false)
     .describe(
-      "Whether the messages of flows are traced too: a span for each node that processes a message, in the trace of the request to an HTTP-in node or a new one. Costs CPU time of the flows for each message, also of those that `sampleRatio` excludes.",
+      "Whether messages of flows are traced: a span for each node that processes a message, in the trace of the request to an HTTP-in node or a new one. Costs CPU time of the flows for each message, including messages that `sampleRatio` excludes.",
     ),
 });
 

@@ -34,7 +34,7 @@ export function oneOf<const Words extends readonly string[]>(words: Words) {
   return z.enum(words, `must be one of: ${words.join(", ")}`);
 }
 
-/** A list that can't be changed. `items` is what is in it, for the error. */
+/** An immutable list. `items` names its elements in the error. */
 export function listOf<Item extends z.ZodType>(item: Item, items: string) {
   return z.array(item, `must be a list of ${items}`).readonly();
 }
@@ -71,7 +71,11 @@ export function rejectDuplicates<Key extends string>(
     if (earlier === undefined) {
       first.set(value, at);
     } else {
-      context.addIssue({ code: "custom", path: [at, key], message: `is the same as that of ${list}[${earlier}]` });
+      context.addIssue({
+        code: "custom",
+        path: [at, key],
+        message: `must be unique: ${list}[${earlier}] has the same value`,
+      });
     }
   }
 }

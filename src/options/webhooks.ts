@@ -56,13 +56,11 @@ export const webhooks = z
         allow: entries
           .optional()
           .describe(
-            "What webhooks may connect to, in the form of `runtime.network.allow`, also by the host name in the URL. Addresses that are not public (loopback, private, link-local with the metadata services of clouds) only if an entry other than `*` lists them. Absent: all public addresses.",
+            "Permitted targets of webhooks, in the form of `runtime.network.allow`, or by the host name in the URL. Addresses that are not public (loopback, private, link-local with the metadata services of clouds) require an entry other than `*`. Absent: all public addresses.",
           ),
         deny: entries
           .default([])
-          .describe(
-            "What webhooks may not connect to, in the same form. Takes precedence over `webhooks.network.allow`.",
-          ),
+          .describe("Forbidden targets of webhooks, in the same form. Takes precedence over `webhooks.network.allow`."),
       })
       .prefault({}),
     targets: z

@@ -23,7 +23,7 @@ export type ServerOptions = ListeningOptions &
   MeasurementOptions &
   ReadinessOptions;
 
-/** Where the server listens, and what connections and requests may take. */
+/** The server's addresses, and the limits of connections and requests. */
 export type ListeningOptions = {
   readonly host: string;
   /** 0 takes any free port. */
@@ -54,7 +54,7 @@ export type MessageLimits = {
   readonly deadlineMs?: number;
 };
 
-/** The RPCs, and who may call them. */
+/** The RPCs, and their callers. */
 export type ApiOptions = {
   /** Registers the RPCs; called more than once. */
   readonly routes: (router: ConnectRouter) => void;
@@ -73,21 +73,21 @@ export type ApiOptions = {
   readonly reflection?: boolean;
 };
 
-/** What browsers open. */
+/** The pages for browsers. */
 export type PagesOptions = {
   /** The folder of the built web console, which is served at /console. Absent: it is not. */
   readonly console?: string | undefined;
   /** Serves the API description at /openapi.json and /docs. Defaults to false. */
   readonly docs?: boolean;
-  /** What lets browsers sign in. Absent: they have no sessions. */
+  /** The sign-in of browsers. Absent: they have no sessions. */
   readonly signIn?: PageOptions["signIn"];
 };
 
-/** How the server tells clients apart, and which web pages may call. */
+/** The identification of clients, and the web pages that may call. */
 export type ClientOptions = {
   /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are used. */
   readonly trustedProxies?: readonly string[];
-  /** How workloads are identified. Absent: they are not. */
+  /** The identification of workloads. Absent: none. */
   readonly identity?: IdentitySource | undefined;
   /** Protection against requests from foreign web pages. Absent: none, as every call needs a token. */
   readonly browserSafety?: BrowserSafetyOptions | undefined;

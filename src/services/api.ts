@@ -34,12 +34,12 @@ const byName = {
 
 export const services = Object.values(byName);
 
-/** Who may call the methods of these services, and those that replicas call of each other. */
+/** The access rules of these services, and of the service that replicas call. */
 export const accessRules = compileAccess([...services, ReplicasService]);
 
 /**
- * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint,
- * `library.read` for Node-RED's tools, and that to deploy without approval.
+ * All permissions: of RPCs, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint,
+ * `library.read` for Node-RED's tools, and the permission to deploy without approval.
  */
 export const permissions: ReadonlySet<string> = new Set([
   ...permissionsOf(accessRules),

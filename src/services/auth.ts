@@ -4,7 +4,7 @@ import { type AuthService, GetLoginResponseSchema } from "../../gen/flowgate/v1/
 import type { Authenticator } from "../auth/authenticator.ts";
 import { originOf, peerKey, principalKey } from "../auth/caller.ts";
 
-/** What logs users in, to the API or to another listener. */
+/** The authenticator of the API's logins, or of another listener's. */
 export type LoginAuthenticator = Pick<Authenticator, "login" | "issueToken" | "revokeToken" | "onReplaced">;
 
 export function authService(authenticator: LoginAuthenticator): ServiceImpl<typeof AuthService> {

@@ -106,7 +106,7 @@ function toError(
         `store: there is no store ${quoteInput(store)}; there are ${none.stores.join(", ")}`,
       );
     case "scope":
-      return new FlowgateError("not_found", `scope: ${quoteInput(scope)} is not about a flow or node that runs`);
+      return new FlowgateError("not_found", `scope: ${quoteInput(scope)} is no running flow or node`);
     case "key":
       return new FlowgateError("not_found", `scope: ${quoteInput(scope)} has no value`);
   }
@@ -119,8 +119,8 @@ function orNone(text: string): string | undefined {
 type Place = { readonly scope: ContextScope; readonly key: string | undefined };
 
 /**
- * Parses `global`, `flow/ID` or `node/ID`, each with `/KEY` or without. The key may have slashes, and those of an id, or of the key, may be
- * written as %2F, which the routes of REST leave as they are.
+ * Parses `global`, `flow/ID` or `node/ID`, each with `/KEY` or without. The key may have slashes; slashes of an id or
+ * key may be written as %2F, which the routes of REST do not decode.
  */
 function parsePlace(text: string): Place {
   const [kind = "", ...rest] = text.split("/");

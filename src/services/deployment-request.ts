@@ -33,8 +33,8 @@ const maxWaitSeconds = 600;
 const maxKeyChars = 255;
 
 /**
- * Validates the common fields. `rev` is the revision that must be active; undefined: any. `approvals` say what nobody may deploy alone;
- * undefined: the deployment itself is only proposed.
+ * Validates the common fields. `rev` is the revision that must be active; undefined: any. `approvals` are the rules for
+ * changes that need a second person; undefined: the deployment itself is only proposed.
  */
 export function readDeploymentCall(
   fields: DeploymentFields,
@@ -92,7 +92,7 @@ export function requireInstallPermission({ values, requestHeader }: HandlerConte
   }
 }
 
-/** What the caller may change; undefined: everything. */
+/** Returns the check of the caller's changes; undefined: all are permitted. */
 export function createAuthorization(
   { values }: Pick<HandlerContext, "values">,
   approvals: Approvals | undefined,
@@ -111,8 +111,8 @@ export function createAuthorization(
 const responseMs = 250;
 
 /**
- * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
- * deployment that is committed already.
+ * The time a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of
+ * the committed deployment.
  */
 export function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
   return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);

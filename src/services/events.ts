@@ -61,7 +61,7 @@ type Watch = Pick<EventsServiceOptions, "journal"> & {
   readonly afterSeq: number | undefined;
 };
 
-/** What a stream begins with, so that there is a first event at once, and with it a response. */
+/** Returns the first events of a stream, so that it starts with a response at once. */
 function startOf(watch: Watch): WatchStart {
   const { feed, filter, afterSeq } = watch;
   const isUnknown = isInFuture(watch);
@@ -125,7 +125,7 @@ const guarded: readonly { readonly kind: EventKind; readonly case: EventCase; re
   { kind: EventKind.LOG, case: "log", permission: "logs.read" },
 ];
 
-/** The kinds that the caller may read, without those for editors. Throws if the request selects another one. */
+/** The kinds that the caller may read, without the editor's kinds. Throws if the request selects another one. */
 function allowedCases(
   { audit }: Pick<EventsServiceOptions, "audit">,
   { kinds }: Pick<WatchEventsRequest, "kinds">,
@@ -156,8 +156,8 @@ function readStart({ after, lastEventId, since }: WatchEventsRequest): number | 
 type Replay = { readonly before: readonly Event[]; readonly afterSeq: number; readonly untilSeq: number };
 
 /**
- * The events between two positions of which some are not in memory: those that are, those that are recorded, and what is known of the
- * others.
+ * The events between two positions of which some are not in memory: events in memory, recorded events, and notices
+ * about the others.
  */
 function replay(watch: Watch, range: Replay): AsyncGenerator<Event, void> {
   const { feed, filter } = watch;

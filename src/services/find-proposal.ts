@@ -31,7 +31,7 @@ export async function requireProposal(
 /** Throws `proposal_closed` or `proposal_stale`. */
 export async function assertOpen(proposal: ProposalEntry, store: Pick<FlowStore, "active" | "catchUp">): Promise<void> {
   if (proposal.base !== store.active().rev) {
-    // The base may be that of a revision that another replica has just committed.
+    // The base may be a revision that another replica has just committed.
     await store.catchUp();
   }
   const { rev } = store.active();

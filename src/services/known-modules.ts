@@ -1,7 +1,7 @@
 import type { KnownModule } from "@flowgate/flows";
 import type { Modules, WantedModule } from "@flowgate/runtime/modules";
 
-/** The modules that are installed, and those that a deployment would install. Throws `module_refused`. */
+/** The installed modules, and the modules that a deployment would install. Throws `module_refused`. */
 export async function findKnownModules(
   modules: Pick<Modules, "list" | "compare">,
   wanted: readonly (WantedModule & { readonly types?: readonly string[] })[],

@@ -13,10 +13,7 @@ export function libraryService(documents: Pick<DocumentStore, "put">): ServiceIm
   return {
     async setLibraryEntry({ type, path, content }, context) {
       if (path === "" || path.endsWith("/")) {
-        throw new FlowgateError(
-          "invalid_argument",
-          "path: must be the name of an entry, with those of its folders, such as tools/greet.js",
-        );
+        throw new FlowgateError("invalid_argument", "path: must be the path of an entry, such as tools/greet.js");
       }
       assertEntry(type, path);
       const { text, details = {} } = content ?? { text: "" };
@@ -61,7 +58,7 @@ function readFlows(text: string, details: JsonObject): string {
     throw new FlowgateError("invalid_argument", "text: must be flows as JSON");
   }
   if (Object.keys(details).length > 0) {
-    throw new FlowgateError("invalid_argument", "details: flows have none");
+    throw new FlowgateError("invalid_argument", "details: must be absent for flows");
   }
   return "{}";
 }

@@ -61,7 +61,7 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     async updateModule({ name: text, version, enabled, force, deferRestart, set: setName }, context) {
       const name = decodeName(text);
       if ((version === undefined) === (enabled === undefined)) {
-        throw new FlowgateError("invalid_argument", "either version or enabled must be given");
+        throw new FlowgateError("invalid_argument", "version or enabled must be set");
       }
       if (version !== undefined) {
         if (setName !== "") {
@@ -119,8 +119,8 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
   }
 
   /**
-   * Records the modules of the active revision. Then applies the change to the flows, which are started again if a module was removed, also if
-   * the caller does not wait any more.
+   * Records the modules of the active revision, then applies the change to the flows, which are restarted if a module
+   * was removed. Continues if the caller does not wait any more.
    */
   async function finish(
     module: InstalledModule,
@@ -173,7 +173,7 @@ function readInstallRequest({ name, version, tarball }: InstallModuleRequest): I
   return { name, version: version === "" ? "latest" : version };
 }
 
-/** The slash of a scope may be written as %2F, which the routes of REST leave as it is. */
+/** The slash of a scope may be written as %2F, which the routes of REST do not decode. */
 function decodeName(text: string): string {
   return text.replace(/%2F/i, "/");
 }
@@ -242,7 +242,7 @@ type TypeUse = { nodes: number; readonly flows: Set<string> };
 
 const known = new WeakMap<FlowsDocument, ReadonlyMap<string, TypeUse>>();
 
-/** Which nodes the flows have, by their types. */
+/** Counts the nodes of flows by their types. */
 function usesOf(flows: FlowsDocument): ReadonlyMap<string, TypeUse> {
   return known.getOrInsertComputed(flows, () => countUses(flows.nodes));
 }

@@ -66,7 +66,7 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
 
   async function toMessage(entry: ProposalEntry) {
     if (entry.closing === undefined) {
-      // Another replica may just have committed its base, or what has replaced that.
+      // Another replica may just have committed or replaced its base.
       await store.catchUp();
     }
     return toProposal(entry, store.active().rev);
@@ -142,7 +142,7 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
       if (entry.by !== by) {
         throw new FlowgateError(
           "foreign_proposal",
-          `only the user who has proposed a deployment can withdraw it, here ${JSON.stringify(entry.by)}: reject it instead`,
+          `only its author, ${JSON.stringify(entry.by)}, can withdraw a proposal: reject it instead`,
         );
       }
       return end(request, "withdrawn", context);
@@ -223,7 +223,7 @@ async function approveProposal(
   const startMs = performance.now();
   const origin = requireUser(context);
   if (digest === "") {
-    throw new FlowgateError("invalid_argument", "digest: is missing: it must be the digest of what was reviewed");
+    throw new FlowgateError("invalid_argument", "digest: is missing: send the digest of the reviewed proposal");
   }
   const approval = { proposalId: id, digest, origin, reason: parseMessage(reason, "reason") };
   const proposal = await requireProposal(proposals, id, context);
@@ -231,13 +231,10 @@ async function approveProposal(
     throw ownProposal("approve");
   }
   if (digest !== proposal.digest) {
-    throw proposalChanged(
-      id,
-      "its digest is another one than that of the request: review it, and approve what it is now",
-    );
+    throw proposalChanged(id, "its digest differs from the request's: review the proposal again before you approve it");
   }
   if (digestProposal(proposal, proposal) !== digest) {
-    throw proposalChanged(id, "it was changed in the database, and is not what its digest says: reject it");
+    throw proposalChanged(id, "it was changed in the database and does not match its digest: reject it");
   }
   const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
   const { by, token, address, protocol, requestId } = proposal;

@@ -13,13 +13,13 @@ type ReplicasServiceOptions = {
 
 type Message = Exclude<MessageInitShape<typeof WatchReplicaResponseSchema>["message"], undefined>;
 
-/** Serves the events of this replica to the others, never those that it has from them. */
+/** Serves the events of this replica to the others, never events received from them. */
 export function replicasService({ hub, keys }: ReplicasServiceOptions): ServiceImpl<typeof ReplicasService> {
   return {
     async *watchReplica({ after, debug }, context) {
       const afterSeq = Math.max(parsePosition(after, "after"), hub.startSeq);
       const stream = hub.watch({ cases: debug ? eventCases : withoutDebug }, { afterSeq });
-      // Those of later events follow with them.
+      // The states of later events follow with them.
       const later = new Set(hub.between(afterSeq, hub.lastSeq).map(({ event }) => event));
       const states = hub.states().filter((event) => !later.has(event));
       context.signal.addEventListener("abort", () => stream.end());

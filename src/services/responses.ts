@@ -32,8 +32,8 @@ import { responseFormatOf } from "./rest.ts";
 type FlowsFormat = { readonly context: HandlerContext; readonly analysis: Pick<Analysis, "encode"> };
 
 /**
- * Creates a response with flows. HTTP responses contain the document's JSON unchanged; RPC responses encode its nodes, those of a long
- * document in a thread.
+ * Creates a response with flows. HTTP responses contain the document's JSON unchanged; RPC responses encode its nodes,
+ * in a thread if the document is long.
  */
 export async function responseWithFlows<Desc extends DescMessage>(
   desc: Desc,

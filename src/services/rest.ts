@@ -77,7 +77,7 @@ function parseHttpDate(value: string): number {
     : Number.NaN;
 }
 
-/** True if a list of entity tags contains that of a revision, which may have the suffix of a content coding. */
+/** True if a list of entity tags contains the tag of a revision, which may have the suffix of a content coding. */
 function matches(list: string, rev: string): boolean {
   if (list.trim() === "*") {
     return true;

@@ -225,8 +225,8 @@ export function restoreChange(
 }
 
 /**
- * Makes the content of the active revision's parent active again. `rev` is the revision that the request names. The type defaults to
- * that of the deployment that is undone.
+ * Makes the content of the active revision's parent active again. `rev` is the revision that the request names. The
+ * type defaults to the type of the undone deployment.
  */
 export function undoChange(
   rev: string | undefined,
@@ -305,7 +305,7 @@ async function readRestorable(
   return { flows, credentials, restoredRev: rev };
 }
 
-/** An earlier version of the service has accepted what the flow runtime can't use. */
+/** The flow runtime can't use a revision that an earlier version of the service accepted. */
 function notRestorable(rev: string, { path, message }: Violation): FlowgateError {
   const remedy = `the revision ${JSON.stringify(rev)} is older than this rule: read it, correct its flows and deploy them`;
   return invalidFlows({ path, message: `${message}; ${remedy}` });

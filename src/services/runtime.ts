@@ -26,12 +26,12 @@ import { toRuntime } from "./settings.ts";
 
 type RuntimeServiceOptions = ControlOptions &
   InjectOptions & {
-    /** That of this replica. */
+    /** The runtime of this replica. */
     readonly runtime: Pick<Runtime, "restart">;
     readonly store: Pick<FlowStore, "active" | "findEntry">;
-    /** What its nodes do. */
+    /** The states of its nodes. */
     readonly nodes: Pick<NodeStates, "all" | "countFailing">;
-    /** What its process measures; undefined without metrics. */
+    /** The measurements of its process; undefined without metrics. */
     readonly stats: Pick<FlowStats, "process"> | undefined;
     readonly usage: Pick<OwnUsage, "process">;
     readonly disk: () => Promise<DiskSpace | undefined>;
@@ -128,7 +128,7 @@ type ControlOptions = {
   readonly store: Pick<FlowStore, "active">;
   readonly desired: DesiredStateStore;
   readonly audit: Pick<AuditRecorder, "write">;
-  /** That of this replica. */
+  /** The runtime of this replica. */
   readonly runtime: Pick<Runtime, "status" | "onChange">;
   readonly allRuntimes: Pick<Runtime, "apply">;
   readonly outcomes: Pick<OutcomeRecorder, "recordStop">;
@@ -138,7 +138,7 @@ type ControlOptions = {
 /** The states in which a process has ended by itself: a start does not wait until the runtime starts the next one, if it does. */
 const endedStates: ReadonlySet<RuntimeState> = new Set(["safe", "restarting"]);
 
-/** Starting and stopping the flows on all replicas, which follow what is stored. */
+/** Starting and stopping the flows on all replicas, which follow the stored state. */
 export function controlMethods(
   options: ControlOptions,
 ): Pick<ServiceImpl<typeof RuntimeService>, "startFlows" | "stopFlows"> {

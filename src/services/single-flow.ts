@@ -132,7 +132,7 @@ function assertSameId(id: string, flowId: string): void {
   }
 }
 
-/** The `rev` of the request, or else that of the flow as it was read. */
+/** The `rev` of the request, or else the `rev` at which the flow was read. */
 function expectedRev(rev: string | undefined, flowRev: string): string | undefined {
   if (rev !== undefined && flowRev !== "" && flowRev !== rev) {
     throw new FlowgateError("invalid_argument", "flow.rev: must be the `rev` of the request, or absent");

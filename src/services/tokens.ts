@@ -71,7 +71,7 @@ export function tokensService(
       }
       throw new FlowgateError(
         "invalid_argument",
-        "user: name the user whose tokens are revoked, or set all to true to revoke those of all users",
+        "user: name the user whose tokens to revoke, or set all to true for all users",
       );
     },
   };

@@ -39,7 +39,7 @@ export type RestoreOptions = {
   readonly files: BackupFiles;
 };
 
-/** The files of backups are SQLite databases for all kinds of stores, so that each kind can restore those of the others. */
+/** The files of backups are SQLite databases for all kinds of stores, so that each kind can restore another's. */
 export interface BackupFiles {
   /** Reads a backup. */
   openReader(file: string): Promise<TableReader>;
@@ -98,7 +98,7 @@ export interface TableReader extends AsyncDisposable {
   readHead(): Promise<AuditHead>;
 }
 
-/** Fills a new store in one transaction, and reads what was written. Disposing without `commit` leaves the store as it was. */
+/** Fills a new store in one transaction, and reads it back. Disposing without `commit` leaves the store unchanged. */
 export interface TableWriter extends TableReader {
   /** `rows` is not empty. */
   write(table: TableName, rows: readonly Row[]): Promise<void>;

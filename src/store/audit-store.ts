@@ -39,7 +39,7 @@ export type AuditRecord = {
   readonly kind: AuditKind;
   /** Its `by` is undefined if no known user caused the event. */
   readonly origin: Origin;
-  /** What the event is about: a `rev`, the id of a token, or the name of an RPC. */
+  /** The subject of the event: a `rev`, the id of a token, or the name of an RPC. */
   readonly subject?: string | undefined;
   readonly detail?: string | undefined;
   /** The number of events that the entry stands for. Defaults to 1. */
@@ -116,7 +116,7 @@ export interface AuditStore {
   prune(maxAgeMs: number): Promise<void>;
 }
 
-/** Who caused a change, and by which request. */
+/** The user and the request that caused a change. */
 export type Origin = {
   /** The user; undefined if the request was not authenticated. */
   readonly by: string | undefined;

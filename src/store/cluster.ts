@@ -19,7 +19,7 @@ export type ReplicaStatus = {
   /** The state of its runtime. */
   readonly state: string;
   readonly run: ReplicaRun | undefined;
-  /** How its flows are. Absent: it has an older version. */
+  /** The health of its flows. Absent: it has an older version. */
   readonly health?: Health | undefined;
   /** The URL at which the others reach it; undefined: they can't. */
   readonly address?: string | undefined;
@@ -49,7 +49,7 @@ export type LostReplica = {
 };
 
 export type LeaseReply =
-  /** `token` increases with each change of the holder, also when a standby of the database was promoted. */
+  /** `token` increases with each change of the holder, and when a standby of the database was promoted. */
   | { readonly isHeld: true; readonly token: number }
   /** Another replica holds it, and it ends after this time unless it is renewed. */
   | { readonly isHeld: false; readonly forMs: number };
@@ -57,8 +57,8 @@ export type LeaseReply =
 /** The right of one replica at a time to run the flows. */
 export interface Lease {
   /**
-   * Acquires the lease, or renews it, for `durationMs` from a moment between call and reply. Resolves with
-   * `isHeld: false` if another replica holds it. Times are those of the database's clock.
+   * Acquires the lease, or renews it, for `durationMs` from a moment between call and reply. Resolves with `isHeld:
+   * false` if another replica holds it. Times are by the database's clock.
    */
   hold(durationMs: number): Promise<LeaseReply>;
   /** Ends the lease at once if this replica holds it, so that another one can acquire it. */
@@ -75,7 +75,7 @@ export interface Cluster {
    * is at most about half a second old while the store is usable.
    */
   replicas(): readonly Replica[];
-  /** Those that are missing in `replicas` for some seconds. Ends when one of the same name is there. */
+  /** The replicas missing from `replicas` for some seconds, until one of the same name appears. */
   lost(): readonly LostReplica[];
   /**
    * Calls the listener when `replicas` has changed in more than `seenMsAgo`, and when another replica has released the lease.

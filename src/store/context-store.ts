@@ -13,8 +13,8 @@ export interface ContextStore {
   /** All values, in the order in which they were written. */
   read(): Promise<readonly ContextValue[]>;
   /**
-   * Writes the changes durably, all or none. `token` is that of the lease with which the flows run, if there is one. Resolves with false, and
-   * changes nothing, if the lease has another holder by now.
+   * Writes the changes durably, all or none. `token` belongs to the lease with which the flows run, if there is one.
+   * Resolves with false, and changes nothing, if the lease has another holder by now.
    */
   write(changes: readonly ContextChange[], token: number | undefined): Promise<boolean>;
 }

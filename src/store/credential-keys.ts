@@ -34,7 +34,7 @@ export function deriveKey(secret: string): CredentialKey {
   return createKey(Buffer.from(hkdfSync("sha256", secret, "", "flowgate credentials at rest v1", keyBytes)), secret);
 }
 
-/** Which keys the values in a store may be encrypted with, by their ids. */
+/** The keys with which the values in a store may be encrypted, by their ids. */
 export type KeyState = {
   /** Encrypts all that is written. */
   readonly current: string;
@@ -42,7 +42,7 @@ export type KeyState = {
   readonly previous: readonly string[];
 };
 
-/** How the keys of a process and the state in its store depend on each other. */
+/** The coordination between the keys of a process and the state in its store. */
 export interface KeyStateStore {
   find(): Promise<KeyState>;
   /** Records which keys this process knows, so that no other one encrypts with a key that it lacks. */
@@ -76,7 +76,7 @@ export class CredentialKeys {
     return first;
   }
 
-  /** The key that encrypts what is written. Throws `unavailable` if the store names one that is not known. */
+  /** The key for new values. Throws `unavailable` if the store names an unknown one. */
   current(): CredentialKey {
     const key = this.#known.get(this.#current);
     if (key === undefined || this.#missing !== undefined) {
@@ -114,7 +114,7 @@ export class CredentialKeys {
 
   /** Follows the state in a store from now on. Rejects if a key of it is not known. */
   async follow(store: KeyStateStore): Promise<void> {
-    // Reported first: what is encrypted with another key from now on is in the state.
+    // Reported first: values encrypted with another key from now on are in the state.
     await store.report(this.ids());
     const state = await store.find();
     if (!isComplete(this.#known, state)) {

@@ -9,7 +9,7 @@ export function sealCredentials(key: CredentialKey, rev: string, sets: Credentia
   return sealText(key, rev, JSON.stringify(entries));
 }
 
-/** Encrypts text with credentials. `name` is what has them: a `rev`, or a name that contains a space. */
+/** Encrypts text with credentials. `name` identifies the owner: a `rev`, or a name that contains a space. */
 export function sealText(key: CredentialKey, name: string, text: string): Buffer {
   return seal(key.bytes, credentialContext(name), text);
 }
@@ -32,7 +32,7 @@ export function openText(keys: CredentialKeys, name: string, sealed: Uint8Array)
   throw wrongSecret();
 }
 
-/** What credentials are encrypted for, see `seal`. */
+/** The encryption context of credentials, see `seal`. */
 export function credentialContext(name: string): string {
   return `flowgate credentials ${sealVersion} ${name}`;
 }

@@ -2,13 +2,13 @@ import type { AuditRecord } from "./audit-store.ts";
 
 export type DesiredState = {
   readonly isStarted: boolean;
-  /** Who has started or stopped them last; undefined: nobody has, or the request was not authenticated. */
+  /** The user who started or stopped them last; undefined: nobody has, or the request was not authenticated. */
   readonly by: string | undefined;
   /** When; undefined: they were never stopped. */
   readonly atMs: number | undefined;
 };
 
-/** Of a new store. */
+/** The state of a new store. */
 export const initialState: DesiredState = { isStarted: true, by: undefined, atMs: undefined };
 
 /** Stores whether the flows are to run: they are started and stopped by operators, on all replicas. */

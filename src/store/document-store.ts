@@ -7,7 +7,7 @@ export type StoredDocument = {
   /** Properties that lists have too, as JSON. */
   readonly details: string;
   readonly content: string;
-  /** Who has written it; undefined: the request was not authenticated. */
+  /** The user who wrote it; undefined: the request was not authenticated. */
   readonly by: string | undefined;
 };
 

@@ -55,7 +55,7 @@ export type RevisionPage = {
   readonly next: number | undefined;
 };
 
-/** Which revisions `prune` removes: those that exceed one of the limits. */
+/** The limits of kept revisions: `prune` removes revisions that exceed one of them. */
 export type Retention = {
   readonly maxCount: number;
   /** Undefined: there is no limit. */
@@ -101,13 +101,15 @@ export interface FlowStore {
   /** Resolves with undefined if there is no such revision. */
   find(rev: string): Promise<Revision | undefined>;
   /**
-   * Reads the credentials of a revision without its flows. Resolves with undefined if there is no such revision. `types` are those of the
-   * nodes for which later writes are considered.
+   * Reads the credentials of a revision without its flows. Resolves with undefined if there is no such revision. Later
+   * writes are considered for the nodes in `types`.
    */
   findCredentials(rev: string, types?: ReadonlyMap<string, string>): Promise<CredentialSets | undefined>;
-  /** Stores what nodes write as their credentials, by node id. Resolves with undefined if the lease has another holder by now. */
+  /**
+   * Stores credentials written by nodes, by node id. Resolves with undefined if the lease has another holder by now.
+   */
   writeCredentials(write: CredentialWrite): Promise<ReadonlyMap<string, CredentialWriteResult> | undefined>;
-  /** What was written for nodes that are not deployed yet. */
+  /** Returns the credentials written for nodes that are not deployed yet. */
   unclaimedCredentials(): CredentialSets;
   /** Finds a revision without reading its flows and credentials. */
   findEntry(rev: string): Promise<RevisionEntry | undefined>;
@@ -124,8 +126,9 @@ export interface FlowStore {
   /** Resolves with the error of a commit with this user and idempotency key; undefined: the key was not used within a day. */
   findRepeated(by: string | undefined, key: string): Promise<RepeatedRequest | undefined>;
   /**
-   * Changes the given properties, durably, adds `restarts` to those before, and writes the audit entry in the same transaction. The outcome
-   * `undone`, which the commit of an undo sets, remains. Resolves with undefined if there is no such revision. Rejects with `limit_exceeded`, and changes nothing, if the change pins a revision although
+   * Changes the given properties, durably, adds `restarts` to the current number, and writes the audit entry in the
+   * same transaction. The outcome `undone`, which the commit of an undo sets, remains. Resolves with undefined if there
+   * is no such revision. Rejects with `limit_exceeded`, and changes nothing, if the change pins a revision although
    * `maxPinned` others are pinned.
    */
   update(
@@ -147,10 +150,10 @@ export interface FlowStore {
   /** Resolves when `active` returns the newest of the revisions that any process had committed before the call, or a newer one. */
   catchUp(): Promise<void>;
   /**
-   * Calls the listener with each revision that becomes active, in order, after `active` returns it and before its `commit`
-   * resolves. A store with several writers also reports commits of other processes, within seconds, and only the newest of
-   * those that were committed while it had no connection. A store with a single writer reports commits of others when it
-   * reads storage. Disposing ends the subscription. The listener must not throw.
+   * Calls the listener with each revision that becomes active, in order, after `active` returns it and before its
+   * `commit` resolves. A store with several writers also reports commits of other processes, within seconds, but after
+   * a lost connection only the newest one. A store with a single writer reports commits of others when it reads
+   * storage. Disposing ends the subscription. The listener must not throw.
    */
   onRevision(listener: (event: RevisionEvent) => void): Disposable;
   /** Calls the listener when the credentials of the active revision have changed by a write. Disposing ends the subscription. */
@@ -178,7 +181,7 @@ export function proposalClosed(): FlowgateError {
 export function tooManyPinned(maxPinned: number): FlowgateError {
   return new FlowgateError(
     "limit_exceeded",
-    `pinned: ${maxPinned} revisions are pinned, and history.maxRevisions permits no more: unpin one of them, or raise that option`,
+    `pinned: limit of pinned revisions reached (${maxPinned}, history.maxRevisions): unpin one first, or raise the option`,
   );
 }
 

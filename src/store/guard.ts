@@ -13,7 +13,7 @@ type SynchronousName<Part> = {
   [Name in keyof Part]: Part[Name] extends (...parameters: never[]) => Promise<unknown> ? never : Name;
 }[keyof Part];
 
-/** The methods that read memory only. The compiler names those that are missing. */
+/** The methods that read memory only. The compiler reports missing ones. */
 const synchronous: Readonly<Record<{ [Name in keyof Parts]: SynchronousName<Parts[Name]> }[keyof Parts], true>> = {
   active: true,
   current: true,
@@ -26,8 +26,8 @@ const synchronous: Readonly<Record<{ [Name in keyof Parts]: SynchronousName<Part
 };
 
 /**
- * Returns the store with each of its operations replaced by what `wrap` returns. `name` is that of part and method, such as
- * `flows.commit`.
+ * Returns the store with each of its operations replaced by the result of `wrap`. `name` combines part and method, such
+ * as `flows.commit`.
  */
 export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation, name: string) => Operation): S {
   const wrapPart = <Name extends keyof Parts>(name: Name): Parts[Name] =>
@@ -47,7 +47,7 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
   };
 }
 
-/** As `wrapStore`, for one part. `name` is that of the method. */
+/** As `wrapStore`, for one part. `name` is the method's. */
 export function wrapMethods<Part extends object>(
   part: Part,
   wrap: (operation: Operation, name: string) => Operation,

@@ -17,7 +17,7 @@ export const conditionKinds = [
   "nodes_failing",
 ] as const;
 
-/** Why the process of the flows ended. */
+/** Why the runtime process ended. */
 export type ExitReason = "blocked" | "out_of_memory" | "crashed" | "killed";
 
 export type Condition = {
@@ -25,7 +25,7 @@ export type Condition = {
   /** In Unix time, as all times. */
   readonly sinceMs: number;
   readonly lastMs: number;
-  /** How often it happened: exits, or errors of a node. */
+  /** The number of occurrences: exits, or errors of a node. */
   readonly count: number;
   readonly message: string;
   /** Why the process ended, of `restarted`. */
@@ -45,5 +45,5 @@ export type Condition = {
   readonly line?: number | undefined;
 };
 
-/** How the flows of one replica are, or of all replicas. */
+/** The health of the flows of one replica, or of all replicas. */
 export type Health = { readonly state: HealthState; readonly conditions: readonly Condition[] };

@@ -18,7 +18,7 @@ export type JournalEntry = {
 export type JournalQuery = {
   readonly limit: number;
   readonly order: "newest" | "oldest";
-  /** Where the previous page has ended. */
+  /** The position at which the previous page ended. */
   readonly after?: JournalCursor | undefined;
   /** Only entries with a greater sequence number. */
   readonly afterSeq?: number | undefined;
@@ -34,7 +34,9 @@ export type JournalQuery = {
   readonly untilMs?: number | undefined;
 };
 
-/** Entries are in the order of their sequence numbers; of several runtimes, those with the same number in the order of their names. */
+/**
+ * Entries are in the order of their sequence numbers, and with the same number in the order of their runtimes' names.
+ */
 export type JournalCursor = { readonly seq: number; readonly runtime: string };
 
 export type JournalPage = {
@@ -43,9 +45,12 @@ export type JournalPage = {
   readonly next: JournalCursor | undefined;
 };
 
-/** Reads the entries in the order in which they were recorded, which may differ from that of their sequence numbers. */
+/**
+ * Reads the entries in the order in which they were recorded, which may differ from the order of their sequence
+ * numbers.
+ */
 export type JournalReading = {
-  /** Where the previous reading has ended. */
+  /** The position at which the previous reading ended. */
   readonly after: string;
   readonly limit: number;
   readonly kinds: readonly string[];
@@ -62,7 +67,7 @@ type JournalRead = {
   readonly position: string;
 };
 
-/** Who delivers entries to a receiver, for how long. */
+/** A time-limited claim to deliver entries to a receiver. */
 export type CursorClaim = { readonly name: string; readonly holder: string; readonly forMs: number };
 
 export type JournalOptions = {

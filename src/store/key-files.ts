@@ -10,7 +10,7 @@ export type KeyOptions = {
   readonly credentialSecret?: string | undefined;
   /** Secrets that credentials may still be encrypted with. */
   readonly previousCredentialSecrets?: readonly string[] | undefined;
-  /** Contains the key if there is no `credentialSecret`, and those of before. */
+  /** Contains the key if there is no `credentialSecret`, and former keys. */
   readonly dataDir: string;
 };
 
@@ -21,8 +21,8 @@ const nextFile = `${keyFile}.next`;
 const replacedFile = (number: number): string => `${keyFile}.replaced-${number}`;
 
 /**
- * Reads all keys: first the one of `credentialSecret`, or of `<dataDir>/credential.key`, then the others that values may be encrypted
- * with. Throws if there is none.
+ * Reads all keys: first the one of `credentialSecret`, or of `<dataDir>/credential.key`, then the others with which
+ * values may be encrypted. Throws if there is none.
  */
 export async function readKeys(options: KeyOptions): Promise<readonly CredentialKey[]> {
   const { credentialSecret, previousCredentialSecrets = [], dataDir } = options;
@@ -52,7 +52,7 @@ export async function readOrCreateKeys(options: KeyOptions): Promise<readonly Cr
   return readKeys(options);
 }
 
-/** The key in `credential.key`, and those in the files beside it. */
+/** The key in `credential.key`, and the keys in the files beside it. */
 async function readKeyFiles(dataDir: string): Promise<readonly [own: CredentialKey[], others: CredentialKey[]]> {
   const names = await readdir(dataDir).catch((error: unknown) => {
     if (hasCode(error, "ENOENT")) {

@@ -1,4 +1,4 @@
-/** What login attempts are counted by: a user name or a client. */
+/** The key by which login attempts are counted: a user name or a client. */
 export type AttemptLimit = {
   /** A hash, which bounds its size. */
   readonly key: string;
@@ -12,7 +12,7 @@ export type AttemptReply =
   | { readonly kind: "begun"; readonly attempt: LoginAttempt }
   /** Failed attempts have reached a limit, for this time. */
   | { readonly kind: "blocked"; readonly forMs: number }
-  /** Failed attempts and those in progress have reached a limit. */
+  /** Failed and running attempts have reached a limit. */
   | { readonly kind: "busy" };
 
 export type LoginAttempt = {
@@ -40,7 +40,7 @@ const maxEntries = 10_000;
 type AttemptLog = {
   /** The failed attempts of earlier processes, oldest first. */
   readonly failed: readonly { readonly key: string; readonly atMs: number }[];
-  /** Records a failed attempt, and forgets those before `sinceMs`. */
+  /** Records a failed attempt, and forgets attempts before `sinceMs`. */
   record(keys: readonly string[], atMs: number, sinceMs: number): Promise<void>;
   /** Forgets the failed attempts of these keys. */
   reset(keys: readonly string[]): Promise<void>;
@@ -75,7 +75,7 @@ export function createMemoryAttempts(now: () => number = Date.now, log = noLog):
     entries.set(key, entry);
   }
 
-  /** How long failed attempts block the key; 0: they don't. */
+  /** Returns the time for which failed attempts block the key; 0: they don't. */
   function blockedMs({ key, max }: AttemptLimit, windowMs: number): number {
     const { failedAtMs } = recent(key, windowMs);
     const [oldest] = failedAtMs;

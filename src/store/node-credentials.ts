@@ -1,21 +1,21 @@
 import type { CredentialSets } from "@flowgate/flows";
 
-/** What nodes have stored as their credentials is limited: in total, and for nodes that are not deployed yet. */
+/** The limits of credentials that nodes have stored: in total, and for nodes that are not deployed yet. */
 export const writtenLimits = {
   nodes: 5_000,
   totalBytes: 2 * 1024 * 1024,
   /** Nodes that are not deployed, such as a new one in an editor, which a provider calls back. */
   unclaimed: 100,
-  /** How long these can be deployed with what was stored for them. */
+  /** The time within which these can be deployed with their stored credentials. */
   unclaimedMs: 24 * 60 * 60_000,
 } as const;
 
 export type CredentialWrite = {
   /** By node id. They replace the node's own; an empty set removes them. */
   readonly sets: CredentialSets;
-  /** The sequence number of the revision that the nodes belong to; undefined: that of the active one. */
+  /** The sequence number of the revision that the nodes belong to; undefined: the active one's. */
   readonly sinceSeq: number | undefined;
-  /** That of the lease with which the flows run; undefined: there is none. */
+  /** The token of the lease with which the flows run; undefined: there is none. */
   readonly token: number | undefined;
 };
 
@@ -25,13 +25,13 @@ export type CredentialWrite = {
  */
 export type CredentialWriteResult = "written" | "superseded" | "full";
 
-/** How a revision relates to what nodes have written. */
+/** The relation between a revision and the credentials that nodes have written. */
 export type DraftWrites = {
   /** `Revision.writtenSeq` of the revision whose credentials it is based on. */
   readonly seq: number;
   /** The nodes whose credentials the deployment determines. */
   readonly submitted: ReadonlySet<string> | "all";
-  /** The nodes that are new, and have what was written for them before. */
+  /** The new nodes for which credentials were written before. */
   readonly claimed: readonly string[];
   /** True if it replaces what `submitted` nodes have written after `seq`. Otherwise its commit rejects with `LaterWrites`. */
   readonly replacesLater: boolean;

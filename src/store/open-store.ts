@@ -25,7 +25,7 @@ const files: BackupFiles = {
 export type StoreOptions = {
   /** The store's URL, such as `sqlite:/var/lib/flowgate/flowgate.db`. Defaults to a SQLite database in `dataDir`. */
   readonly store?: string | undefined;
-  /** Also contains the key of the credentials if there is no `credentialSecret`. */
+  /** Contains the credential key too, if there is no `credentialSecret`. */
   readonly dataDir: string;
   readonly credentialSecret?: string | undefined;
   /** Secrets that credentials may still be encrypted with. */
@@ -151,8 +151,8 @@ export async function rotateStore({
       await keys.add([key]);
       return key;
     }
-    // Without a secret, what is encrypted with another key than the one of the data directory is encrypted with that, such as a backup
-    // from before a rotation.
+    // Without a secret, values encrypted with another key than the data directory's, such as a backup from before a
+    // rotation, are encrypted with the data directory's key.
     if (credentialSecret !== undefined || (next === undefined && isContinued)) {
       return own;
     }

@@ -7,11 +7,11 @@ export type ProposedDeployment = Origin & {
   readonly base: string;
   readonly deploymentType: DeploymentType;
   readonly message: string | undefined;
-  /** As those of a deployment. */
+  /** As in a deployment. */
   readonly waitMs: number | undefined;
   readonly undoOnFailure: boolean;
   readonly maxErrors: number;
-  /** What differs from the base. */
+  /** The differences from the base. */
   readonly changes: readonly ChangedContainer[];
   /** The modules that are installed with it. */
   readonly modules: readonly ProposedModule[];
@@ -27,7 +27,7 @@ export type ProposedModule = {
   readonly integrity: string | undefined;
 };
 
-/** How a proposal has ended, by whom, and why. */
+/** The end of a proposal: its state, who closed it, and why. */
 export type ProposalClosing = Pick<Origin, "by" | "token"> & {
   readonly state: "approved" | "rejected" | "withdrawn";
   readonly atMs: number;
@@ -48,7 +48,7 @@ export type ProposalEntry = ProposedDeployment & {
   readonly nodeCount: number;
   /** The size of the flows' JSON. */
   readonly sizeBytes: number;
-  /** Undefined while nobody has ended it. */
+  /** Undefined while it is open. */
   readonly closing: ProposalClosing | undefined;
 };
 

@@ -1,7 +1,7 @@
 import type { CredentialSets, DeploymentType, KeptCredentials, FlowsDocument } from "@flowgate/flows";
 import type { Origin } from "./audit-store.ts";
 
-/** How the flows of a revision were made: by a deployment, by a merge with another one, or from an earlier revision. */
+/** The origin of a revision's flows: a deployment, a merge with another one, or an earlier revision. */
 export type RevisionCause = "deployment" | "merge" | "flow" | "restore" | "undo" | "automatic_undo";
 
 /** A revision without its flows and credentials. Immutable. */
@@ -17,7 +17,7 @@ export type RevisionSummary = Origin & {
   readonly cause: RevisionCause;
   /** The earlier revision whose flows and credentials this one has. */
   readonly restoredRev: string | undefined;
-  /** The proposal that it has deployed, whose origin it has then, and who has approved it; undefined: it was not proposed. */
+  /** The deployed proposal, whose origin the revision then has, and its approver; undefined: it was not proposed. */
   readonly approval?: (Pick<Origin, "by" | "token"> & { readonly proposalId: string }) | undefined;
   readonly nodeCount: number;
   /** The size of the flows' JSON. */
@@ -28,7 +28,7 @@ export type RevisionSummary = Origin & {
 export type Revision = RevisionSummary & {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
-  /** Where credentials of nodes are that earlier revisions had. */
+  /** The location of node credentials that earlier revisions had. */
   readonly kept: KeptCredentials;
   /** The number of the newest write of nodes that the credentials consider; absent in a revision that was just written or read. */
   readonly writtenSeq?: number;
@@ -57,11 +57,11 @@ export type RevisionState = {
   readonly outcome: RevisionOutcome;
   /** The revision is undone unless its flows run without failure for this time; undefined: there is no such condition, or no longer. */
   readonly probationMs: number | undefined;
-  /** How often the process of the flows ended unexpectedly while it was active. */
+  /** The number of unexpected exits of the runtime process while the revision was active. */
   readonly restarts: number;
 };
 
-/** How many errors nodes may log in the first `forMs` of a revision. More are a failure. */
+/** The number of errors that nodes may log in the first `forMs` of a revision. More are a failure. */
 export type ErrorLimit = { readonly forMs: number; readonly maxErrors: number };
 
 export type RevisionEntry = RevisionSummary &

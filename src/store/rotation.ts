@@ -15,7 +15,7 @@ export type RotationOptions = {
   readonly keys: CredentialKeys;
   /** Resolves with the new key, which is one of `keys`. */
   readonly chooseKey: (state: KeyState) => Promise<CredentialKey>;
-  /** How long to wait until all services know the new key. */
+  /** The time to wait until all services know the new key. */
   readonly waitMs: number;
   /** The next step begins when the promise resolves. */
   readonly onProgress?: ((progress: RotationProgress) => void | Promise<void>) | undefined;
@@ -36,10 +36,13 @@ export type RotationProgress =
   | { readonly phase: "complete" };
 
 export type Rotation = {
-  /** The numbers of values that are encrypted with the new key now, by what has them, such as `revisions`. */
+  /** The numbers of values now encrypted with the new key, by owner, such as `revisions`. */
   readonly counts: ReadonlyMap<string, number>;
-  /** How many of them this rotation has encrypted. */
+  /** The number of values that this rotation has encrypted. */
   readonly encrypted: number;
-  /** What none of the keys can decrypt, as before, such as `revision 7Zk`; sessions that have ended are not included. */
+  /**
+   * Values that no key could decrypt, before the rotation as well, such as `revision 7Zk`; ended sessions are not
+   * included.
+   */
   readonly unreadable: readonly string[];
 };

@@ -12,9 +12,9 @@ export interface SettingStore {
   /** The JSON of the values by name. */
   read(): Promise<ReadonlyMap<string, string>>;
   /**
-   * Writes the changes durably, all or none. `token` is that of the lease with which the flows run, if there is one. Resolves with
-   * `fenced`, and changes nothing, if the lease has another holder by now, and with `full` if there would be more than
-   * `settingLimits` permits.
+   * Writes the changes durably, all or none. `token` belongs to the lease with which the flows run, if there is one.
+   * Resolves with `fenced`, and changes nothing, if the lease has another holder by now, and with `full` if
+   * `settingLimits` would be exceeded.
    */
   write(changes: readonly SettingChange[], token: number | undefined): Promise<"written" | "fenced" | "full">;
 }

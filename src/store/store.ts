@@ -16,7 +16,7 @@ import type { TokenStore } from "./token-store.ts";
 /** `message` is public: it must not contain a path, an address or a secret. */
 export type StoreHealth = { readonly isUsable: true } | { readonly isUsable: false; readonly message: string };
 
-/** Where a server listens: a TCP port, or a Unix socket in a folder. */
+/** The address of a server: a TCP port, or a Unix socket in a folder. */
 export type Endpoint = { readonly host: string; readonly port: number } | { readonly socketFolder: string };
 
 /** The contract of every store, which `test/store/store-contract.ts` tests. Disposing waits for pending operations. */

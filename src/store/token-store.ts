@@ -17,8 +17,8 @@ export type StoredToken = {
   readonly createdAtMs: number | undefined;
   readonly expiresAtMs: number;
   /**
-   * What a session of a browser keeps, as a text that the store encrypts and does not interpret. Empty: it can't be decrypted any
-   * more, and the session has ended. undefined: an access token.
+   * The data of a browser session, a text that the store encrypts and does not interpret. Empty: it can't be decrypted
+   * any more, and the session has ended. undefined: an access token.
    */
   readonly session?: string | undefined;
 };
@@ -41,7 +41,7 @@ export type TokenQuery = {
   readonly before?: number | undefined;
 };
 
-/** Selects tokens: one by its id or hash, those of a user, or all. */
+/** Selects tokens: one by its id or hash, one user's, or all. */
 export type TokenSelector =
   | { readonly id: string }
   | { readonly hash: Uint8Array }
@@ -71,7 +71,7 @@ export interface TokenStore {
    */
   remove(selector: TokenSelector, entry: AuditRecord): Promise<number>;
   removeExpired(nowMs: number): Promise<void>;
-  /** Replaces what a session keeps. Resolves with false, and changes nothing, if it is not `from` any more. */
+  /** Replaces the data of a session. Resolves with false, and changes nothing, if it is not `from` any more. */
   updateSession(change: SessionChange): Promise<boolean>;
   /** Sets the time of the last use of tokens by id. Ignores unknown ones. */
   recordUses(uses: ReadonlyMap<string, number>): Promise<void>;

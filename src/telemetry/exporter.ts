@@ -29,7 +29,7 @@ import type { Logger } from "pino";
 import type { FlowSpanExporter, SpanRecord } from "./span-record.ts";
 
 export type ExporterOptions = {
-  /** Where an OpenTelemetry collector takes spans by OTLP over HTTP, its path included. */
+  /** The URL, path included, at which an OpenTelemetry collector takes spans by OTLP over HTTP. */
   readonly endpoint: string;
   /** Sent with each export. They may be secret. */
   readonly headers: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export type ExporterOptions = {
   readonly flows: boolean;
 };
 
-/** How long the shutdown waits for the last export. The exporter's own timeouts are longer. */
+/** The time that the shutdown waits for the last export. The exporter's own timeouts are longer. */
 const flushTimeoutMs = 1_000;
 
 /** Minimum interval between warnings about lost spans. */
@@ -57,7 +57,7 @@ export type Exporter = AsyncDisposable & {
 
 /**
  * Creates a provider per gateway, since a process may have several. Up to 2,048 spans are buffered in memory and sent
- * in the background; those that can't be sent are dropped.
+ * in the background; failed ones are dropped.
  */
 export function openExporter(options: ExporterOptions, { version, log }: { version: string; log: Logger }): Exporter {
   const { endpoint, headers, sampleRatio, serviceName, flows } = options;

@@ -3,7 +3,7 @@ import { registerSamples } from "./register-samples.ts";
 import type { Labels, Sample } from "@flowgate/base/series";
 import type { NodeReading, TabReading } from "@flowgate/runtime";
 
-/** What the flows have done, read at each scrape. Ids and labels are those of flows. */
+/** The activity of the flows, read at each scrape, with the flows' ids and labels. */
 export interface FlowReading {
   tabs(): IteratorObject<TabReading>;
   /** None unless nodes are measured. */
@@ -28,7 +28,7 @@ export function registerFlows(registry: Registry, read: FlowReading, hasNodes: b
   });
   registerSamples(registry, {
     name: "flowgate_flow_errors_total",
-    help: "Errors of nodes, also those that a catch node receives, by tab.",
+    help: "Errors of nodes, including caught ones, by tab.",
     type: "counter",
     values: () => read.tabs().map(({ tab, errors }) => ({ labels: { tab }, value: errors })),
   });
@@ -78,7 +78,7 @@ function registerNodes(registry: Registry, read: FlowReading): void {
   });
   registerSamples(registry, {
     name: "flowgate_node_errors_total",
-    help: "Errors of a node, also those that a catch node receives.",
+    help: "Errors of a node, including caught ones.",
     type: "counter",
     values: () => read.nodes().map((node) => ({ labels: labelsOf(node), value: node.errors })),
   });

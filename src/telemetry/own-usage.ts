@@ -6,7 +6,7 @@ export type DiskSpace = { readonly freeBytes: number; readonly totalBytes: numbe
 /** Callers within this time get the same measurement: over shorter times, the CPU usage means nothing. */
 const leastMs = 1_000;
 
-/** When nobody has asked for so long, the measuring ends. */
+/** Measuring ends after this time without a reader. */
 const idleMs = 60_000;
 
 /** The space of a folder's file system, for users without privileges; undefined if it does not report its size. */
@@ -19,7 +19,7 @@ export async function readDiskSpace(dir: string): Promise<DiskSpace | undefined>
   }
 }
 
-/** What the process of the service uses, measured only while somebody asks for it. */
+/** The resource usage of the service process, measured only while there are readers. */
 export class OwnUsage implements Disposable {
   #meter: ProcessMeter | undefined;
   #measurement: ProcessMeasurement | undefined;

@@ -269,7 +269,7 @@ test("does not mention a token for missing permissions of a workload, even if th
 
 test("throws if a method does not declare who may call it", () => {
   expect(() => compileAccess([HealthService])).toThrow(
-    "example.HealthService.Check does not declare who may call it: set the option (flowgate.v1.access)",
+    "example.HealthService.Check has no access rule: set the option (flowgate.v1.access)",
   );
 });
 

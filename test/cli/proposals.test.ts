@@ -114,7 +114,7 @@ describe("proposals", () => {
     expect(unattended.stderr).toContain("name what was reviewed with --digest");
     const other = await flowgate("bob", "proposal", "approve", id, "--digest", "0".repeat(64));
     expect(other.code).toBe(3);
-    expect(other.stderr).toContain("its digest is another one than that of the request");
+    expect(other.stderr).toContain("its digest differs from the request's");
     const approved = await flowgate("bob", "proposal", "approve", id.slice(0, 8), "--digest", digest, "-m", "fine");
     expect(approved).toMatchObject({
       code: 0,

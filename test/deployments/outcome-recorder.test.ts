@@ -105,7 +105,7 @@ test("records the health of the active revision, and the exits of its process", 
   );
   expect(await outcome(), "it may run again in a moment").toEqual(["running", undefined, 1]);
   tested.report(revision, running);
-  expect(await outcome()).toEqual(["degraded", `the process of the flows ended: ${message}`, 1]);
+  expect(await outcome()).toEqual(["degraded", `the runtime process ended: ${message}`, 1]);
 
   tested.set({ state: "restarting", reason: "out_of_memory", message });
   tested.report(

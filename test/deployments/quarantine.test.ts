@@ -17,7 +17,7 @@ const flows = [
   { id: "stray", type: "function", z: "missing", x: 1, y: 1 },
 ];
 
-/** What is disabled after the process of the flows has ended twice for this reason. */
+/** What is disabled after the runtime process has ended twice for this reason. */
 function disabledAfter(...parameters: Parameters<typeof changesAfter>) {
   return changesAfter(...parameters).flatMap((change) => change.identity());
 }

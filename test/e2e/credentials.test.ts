@@ -287,7 +287,7 @@ describe("credentials of environment variables", () => {
   });
 });
 
-test("credentials in an error that ends the process of the flows are not shown", async () => {
+test("credentials in an error that ends the runtime process are not shown", async () => {
   const value = "tops3cretvalue";
   const env = [{ name: "S", type: "cred", value: "" }];
   const code = `const value = env.get("S");

@@ -83,7 +83,7 @@ describe("a flow that controls its process, and a page that has the session of a
         isEvil: false,
       });
     }
-    // What the process of the flows answers is data, whatever it says.
+    // What the runtime process answers is data, whatever it says.
     for (const path of [
       "/settings",
       "/context/global",

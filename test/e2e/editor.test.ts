@@ -24,7 +24,7 @@ const config = {
   nodeRed: { port: 0, editor: true },
 };
 
-// No test is about the process of the flows.
+// No test is about the runtime process.
 const runtime = { freshProcess: "never" };
 
 /** A client of the API, as an administrator. */
@@ -328,7 +328,7 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor with two replic
     await shown;
     socket.terminate();
 
-    // What only the process of the flows knows is refused, and names the replica that runs it.
+    // What only the runtime process knows is refused, and names the replica that runs it.
     const refused = await standby.sendTool("POST", "/inject/f", { headers, body: "{}" });
     expect(refused.json()).toMatchObject({ code: "no_runtime" });
     expect(refused.body).toContain(String(runner.port));

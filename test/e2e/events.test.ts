@@ -10,7 +10,7 @@ import { eventually, type Service, startService, withoutRuntime } from "./servic
 import { login, user } from "./users.ts";
 import { openStream, type Seen, watch, watchProtocols, type WatchQuery } from "./watch-events.ts";
 
-/** Each new process of the flows takes as much time as most of these tests. */
+/** Each new runtime process takes as much time as most of these tests. */
 const sameProcess = { runtime: { freshProcess: "never" } } as const;
 
 const sse = watchProtocols["SSE"] as (typeof watchProtocols)[string];

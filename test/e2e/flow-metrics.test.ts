@@ -72,7 +72,7 @@ async function runtimeUrl(): Promise<string> {
   return `http://127.0.0.1:${runtime.httpPort}`;
 }
 
-test("the process of the flows is measured", async () => {
+test("the runtime process is measured", async () => {
   // Again and again: the delay is that of the last seconds.
   const block = `setInterval(() => { for (const end = Date.now() + 300; Date.now() < end; ); }, 2_000);`;
   const flows = [tab("B"), functionNode("busy", { z: "B", initialize: block })];
@@ -85,7 +85,7 @@ test("the process of the flows is measured", async () => {
   });
 });
 
-test("counters do not fall when the process of the flows ends", async () => {
+test("counters do not fall when the runtime process ends", async () => {
   await deploy(service, { flows: [tab("C"), five("C", "sink"), functionNode("sink", { z: "C" })] });
   const count = async () => (await scrape(service.url)).sum("flowgate_node_messages_total", { node: "sink" });
   await eventually(async () => expect(await count()).toBe(5));

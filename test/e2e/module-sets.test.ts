@@ -443,7 +443,7 @@ describe("with a registry", () => {
         headers: { ...admin, ...json },
         body: JSON.stringify({ digest }),
       });
-      expect(reply).toMatchObject({ status: 409, body: expect.stringContaining("is not what its digest says") });
+      expect(reply).toMatchObject({ status: 409, body: expect.stringContaining("does not match its digest") });
     });
   });
 

@@ -522,7 +522,7 @@ test("with TLS, the listener has it too, and names its own origin", async () => 
   expect(refused.status).toBe(403);
 });
 
-/** Makes the process of the flows answer every request of the service by this code, with `response`. */
+/** Makes the runtime process answer every request of the service by this code, with `response`. */
 function hijack(code: string) {
   const initialize = `const host = util.inspect.constructor("return process")();
     const { Server } = host.getBuiltinModule("http");

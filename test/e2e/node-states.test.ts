@@ -37,7 +37,7 @@ beforeAll(async () => {
     const { nodes } = await list();
     const messages = nodes.reduce((sum, node) => sum + (node["messages"] as number), 0);
     assert.equal(messages, 8);
-    // The process of the flows reports what it uses from time to time.
+    // The runtime process reports what it uses from time to time.
     assert.ok("runtimeProcess" in ((await service.send("GET", "/runtime")).json() as object));
   });
 });

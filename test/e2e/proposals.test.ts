@@ -148,7 +148,7 @@ describe("a service that requires no approvals", () => {
     expect((await send("ada", "GET", "/audit:verify")).json()).toMatchObject({ intact: true });
   });
 
-  test("the proposer can't approve or reject it, also not with another token or over another protocol", async () => {
+  test("the author can't approve or reject it, even with another token or over another protocol", async () => {
     const proposal = await propose("grace", replaced("g1", { name: "mine" }));
     expect(codeOf(await approve("grace", proposal))).toEqual({ status: 403, code: "own_proposal" });
     const other = bearer(await login(service, { username: "grace", scope: "flows.approve" }));

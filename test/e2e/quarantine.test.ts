@@ -54,7 +54,7 @@ const accuse = `const host = util.inspect.constructor("return process")();
     host.exit(1);
   }, 50);`;
 
-describe("a node that ends the process of the flows twice", () => {
+describe("a node that ends the runtime process twice", () => {
   test.for<[scope: string, config: object, disabled: object, name: string]>([
     ["node", { quarantine: "node" }, { id: "bad", d: true }, 'function "parser"'],
     ["tab", { quarantine: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],

@@ -296,16 +296,14 @@ test.each<[unknown, string[]]>([
   [{ adminAuth: {} }, ["adminAuth.users: must name at least one user, unless issuers is set"]],
   [{ adminAuth: { users: [] } }, ["adminAuth.users: must name at least one user, unless issuers is set"]],
   [{ adminAuth: { users: "ada" } }, ["adminAuth.users: must be a list of users"]],
-  [{ adminAuth: { users: [ada, ada] } }, ["adminAuth.users[1].username: is the same as that of users[0]"]],
+  [{ adminAuth: { users: [ada, ada] } }, ["adminAuth.users[1].username: must be unique: users[0] has the same value"]],
   [
     { modules: { npmrc: "./data/runtime/.npmrc" } },
-    ["modules.npmrc: is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite"],
+    ["modules.npmrc: is writable by flows: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite"],
   ],
   [
     { modules: { registry: "/srv/flows/packages" }, runtime: { allow: { fileSystemWrite: ["/srv/flows"] } } },
-    [
-      "modules.registry: is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
-    ],
+    ["modules.registry: is writable by flows: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite"],
   ],
   [
     { modules: { registry: "https://user:secret@npm.example", allow: ["a b"], scripts: ["../a"] } },
@@ -436,8 +434,8 @@ test.each<[unknown[], string[]]>([
   [
     [issuer, issuer],
     [
-      "adminAuth.issuers[1].name: is the same as that of issuers[0]",
-      "adminAuth.issuers[1].issuer: is the same as that of issuers[0]",
+      "adminAuth.issuers[1].name: must be unique: issuers[0] has the same value",
+      "adminAuth.issuers[1].issuer: must be unique: issuers[0] has the same value",
     ],
   ],
 ])("says what of the issuers %j does not fit", (issuers, expected) => {
@@ -473,7 +471,7 @@ test.each<[object, string[]]>([
   ],
   [
     { signIn, issuers: [{ ...issuer, signIn: { ...client, clientSecret: "a", clientSecretFile: "b" } }] },
-    ["adminAuth.issuers[0].signIn.clientSecretFile: must not be set besides clientSecret"],
+    ["adminAuth.issuers[0].signIn.clientSecretFile: must not be set together with clientSecret"],
   ],
   [
     { signIn, issuers: [{ ...issuer, signIn: { ...client, scopes: ["profile"] } }] },
@@ -531,7 +529,7 @@ test.each<[unknown, string[]]>([
   [{ identity: { ...forwarded, rules: [] }, trustedProxies: ["::1"] }, ["identity.rules: must have at least one rule"]],
   [
     { identity: { ...forwarded, rules: [rule, rule] }, trustedProxies: ["::1"] },
-    ["identity.rules[1].id: is the same as that of rules[0]"],
+    ["identity.rules[1].id: must be unique: rules[0] has the same value"],
   ],
   [
     { identity: { ...forwarded, rules: [{ ...rule, id: "spiffe://*" }] }, trustedProxies: ["::1"] },
@@ -722,7 +720,7 @@ test.each<[object, string[]]>([
       "webhooks.targets[0].url: must be an http or https URL such as https://hooks.example/flowgate, without user and password",
     ],
   ],
-  [{ targets: [hook, hook] }, ["webhooks.targets[1].url: is the same as that of targets[0]"]],
+  [{ targets: [hook, hook] }, ["webhooks.targets[1].url: must be unique: targets[0] has the same value"]],
   [
     { network: { allow: ["10.0.0"] } },
     [
@@ -761,11 +759,15 @@ test.each<[string, string[]]>([
 test.each([
   [
     { required: "all" },
-    ["approvals.required: requires users, of whom one approves what another one proposes: set adminAuth or identity"],
+    [
+      "approvals.required: requires users or workloads, since an author can't approve a proposal: set adminAuth or identity",
+    ],
   ],
   [
     { required: ["Invoices"] },
-    ["approvals.required: requires users, of whom one approves what another one proposes: set adminAuth or identity"],
+    [
+      "approvals.required: requires users or workloads, since an author can't approve a proposal: set adminAuth or identity",
+    ],
   ],
   [{ required: "some" }, ["approvals.required: must be all, or a list of labels and ids of tabs"]],
   [{ expiryDays: 0 }, ["approvals.expiryDays: must be a whole number from 1 to 365"]],

@@ -552,12 +552,12 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     expect(outcomes.find(({ status }) => status === "rejected")).toMatchObject({
       reason: {
         reason: "limit_exceeded",
-        message: "you have 2 named tokens, and adminAuth.maxTokensPerUser permits no more: list them, and revoke one",
+        message: "token limit reached (2, adminAuth.maxTokensPerUser): revoke one first",
       },
     });
     await insert({ name: "a", username: "bob" });
     await expect(insert({ name: "b", username: "bob" })).rejects.toThrow(
-      "there are 3 named tokens, and adminAuth.maxTokens permits no more: list them, and revoke some",
+      "token limit of all users reached (3, adminAuth.maxTokens): revoke one first",
     );
     expect((await store.tokens.list({ limit: 10, nowMs: 1000 })).tokens).toHaveLength(4);
     expect((await store.audit.list({ limit: 10, order: "newest" })).entries).toHaveLength(5);

@@ -210,7 +210,7 @@ export function proposalStoreContract(createLocation: () => Promise<StoreLocatio
     await create(store, {}, max);
     await expect(create(store, {}, max)).rejects.toMatchObject({
       reason: "limit_exceeded",
-      message: "you have 2 open proposals, and approvals.maxOpenPerUser permits no more: withdraw one",
+      message: "open proposal limit reached (2, approvals.maxOpenPerUser): withdraw one first",
     });
     const last = await create(store, { by: "grace" }, max);
     await expect(create(store, { by: "bob" }, max)).rejects.toMatchObject({ reason: "limit_exceeded" });

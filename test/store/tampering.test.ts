@@ -178,7 +178,7 @@ describe.each([
         name: "FlowgateError",
         reason: "limit_exceeded",
         message:
-          "pinned: 2 revisions are pinned, and history.maxRevisions permits no more: unpin one of them, or raise that option",
+          "pinned: limit of pinned revisions reached (2, history.maxRevisions): unpin one first, or raise the option",
       },
     });
     expect((await store.audit.list({ limit: 10, order: "newest" })).entries).toHaveLength(5);

@@ -26,7 +26,7 @@ export const onlyLoopback: Drill = {
       config: { runtime: { freshProcess: "never", deadlineMs: 4_000, maxOldSpaceMb: 128 } },
       dataDir: await context.createFolder(),
     });
-    // The service is ready before the process of the flows, which answers this.
+    // The service is ready before the runtime process, which answers this.
     await deploy(service, { flows: [tab("T")] });
     const pids = await service.childPids();
     await using traced = await attachStrace(service.pid, [

@@ -59,7 +59,7 @@ const faults = { loses: "a gap", repeats: "duplicates", swaps: "another order" }
 
 const config = {
   adminAuth: { users: [user("admin", "*")] },
-  // Each new process of the flows takes more time than all deliveries of a deployment.
+  // Each new runtime process takes more time than all deliveries of a deployment.
   runtime: { freshProcess: "never" },
   trustedProxies: ["127.0.0.1"],
   // All clients have the same address.

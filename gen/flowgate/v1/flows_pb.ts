@@ -1241,7 +1241,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
   modules: FlowModule[];
 
   /**
-   * How often the process of the flows ended unexpectedly while it was the active one.
+   * How often the runtime process ended unexpectedly while it was the active one.
    *
    * @generated from field: uint32 restarts = 27;
    */

@@ -196,7 +196,7 @@ export const ConditionKind = {
   UNSPECIFIED: 0,
 
   /**
-   * The process of the flows ended unexpectedly. Ends an hour after the last exit.
+   * The runtime process ended unexpectedly. Ends an hour after the last exit.
    *
    * @generated from enum value: CONDITION_KIND_RESTARTED = 1;
    */

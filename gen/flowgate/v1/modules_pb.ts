@@ -127,7 +127,7 @@ export type Module = Message<"flowgate.v1.Module"> & {
   enabled: boolean;
 
   /**
-   * Whether the flow runtime has loaded all types of its enabled sets. Absent if it defines none, or if there is no process of the flows.
+   * Whether the flow runtime has loaded all types of its enabled sets. Absent if it defines none, or if there is no runtime process.
    *
    * @generated from field: optional bool loaded = 6;
    */

@@ -299,7 +299,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   replica: string;
 
   /**
-   * What the process of the flows uses; absent if it has not reported that in the last seconds, or `metrics.enabled` is false.
+   * What the runtime process uses; absent if it has not reported that in the last seconds, or `metrics.enabled` is false.
    *
    * @generated from field: flowgate.v1.ProcessUsage runtime_process = 10;
    */
@@ -327,7 +327,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   health?: Health | undefined;
 
   /**
-   * How often the process of the flows ended unexpectedly since the active revision was deployed, on all replicas.
+   * How often the runtime process ended unexpectedly since the active revision was deployed, on all replicas.
    *
    * @generated from field: uint32 restarts = 14;
    */

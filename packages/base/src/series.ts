@@ -1,7 +1,7 @@
 /** Upper bounds of the histogram buckets, in seconds. */
 export const buckets: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Observations of a histogram, by its buckets; those above the last one are in `count` only. */
+/** Observations of a histogram, by its buckets; values above the last one are in `count` only. */
 export type Durations = { readonly count: number; readonly seconds: number; readonly counts: readonly number[] };
 
 export type Labels = Readonly<Record<string, string>>;

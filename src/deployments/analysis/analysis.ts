@@ -45,7 +45,7 @@ export interface Analysis extends AsyncDisposable {
   ): Promise<readonly ChangedContainer[]>;
   /** Encodes a response with flows. */
   encode(call: Omit<EncodeCall<Content>, "kind">, caller: Caller): Promise<EncodedResponse>;
-  /** Validates flows as those of a deployment are. */
+  /** Validates flows as for a deployment. */
   validate(content: Content, caller: Caller): Promise<ValidateResult>;
 }
 

@@ -22,7 +22,7 @@ export type DiffCall<Content = EncodedConfiguration> = {
   readonly base: Content;
   readonly target: Content;
   readonly names: { readonly base: string; readonly rev: string };
-  /** How the base was replaced by the target; undefined: the response does not describe that. */
+  /** The replacement of the base by the target; undefined if the response does not describe it. */
   readonly deployment:
     | {
         readonly type: DeploymentType;
@@ -31,18 +31,18 @@ export type DiffCall<Content = EncodedConfiguration> = {
         readonly missingTypes: readonly string[];
       }
     | undefined;
-  /** The modules of the target, and those that are installed. */
+  /** The modules of the target, and the installed ones. */
   readonly modules: readonly KnownModule[];
 };
 
-/** A plan for a PlanFlowsResponse. `base` is what the diff begins with, `current` what the deployment replaces. */
+/** A plan for a PlanFlowsResponse. `base` is the start of the diff, `current` the replaced flows. */
 export type PlanCall<Content = EncodedConfiguration> = {
   readonly kind: "plan";
   readonly format: ResponseFormat;
   readonly base: Content;
   readonly target: Content;
   readonly current: Content;
-  /** That of `current`. */
+  /** The `rev` of `current`. */
   readonly rev: string;
   readonly type: DeploymentType;
   readonly runtime: RuntimeView;
@@ -58,14 +58,14 @@ export type MergeCall<Content = EncodedConfiguration> = {
   readonly theirs: Content;
 };
 
-/** Which nodes the deployment of `target` affects. */
+/** Finds the nodes that the deployment of `target` affects. */
 export type AffectedCall<Content = EncodedConfiguration> = {
   readonly kind: "affected";
   readonly base: Content;
   readonly target: Content;
 };
 
-/** Which tabs and subflows a change touches. */
+/** Finds the tabs and subflows that a change touches. */
 export type ContainersCall<Content = EncodedConfiguration> = {
   readonly kind: "containers";
   readonly base: Content;
@@ -97,7 +97,7 @@ export type EncodedResponse = {
 };
 
 export type MergeReply<Content = EncodedConfiguration & { readonly count: number; readonly needs: FlowNeeds }> = {
-  /** What both sides changed. */
+  /** The changes of both sides. */
   readonly changes: NodeChanges;
   readonly conflictCount: number;
   /** Undefined if there are conflicts. */

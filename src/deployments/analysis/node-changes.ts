@@ -5,7 +5,7 @@ import { enumValue } from "@flowgate/base/enums";
 import type { MergeConflict, SideChange, SideChanges } from "@flowgate/flows/compare";
 
 export type NodeChanges = {
-  /** Those in conflict first. */
+  /** Conflicting changes first. */
   readonly listed: MessageInitShape<typeof ConcurrentChangeSchema>[];
   /** The number of all. */
   readonly count: number;

@@ -99,7 +99,7 @@ function createEncoders(method: DescMethod): Readonly<Record<ResponseFormat, Enc
   };
 }
 
-/** Those of the methods whose responses have flows, by the type of the response. */
+/** The response types that contain flows. */
 const withFlows = new Map<string, { readonly desc: DescMessage; readonly encode: ReturnType<typeof createEncoders> }>(
   [
     FlowsService.method.getFlows,

@@ -108,7 +108,7 @@ function isConfig(node: FlowNode): boolean {
 }
 
 export type FlowContext = {
-  /** The id of the tab, whatever that of the message is; or that of the global flow. */
+  /** The id of the tab, regardless of the message's id; or the global flow's. */
   readonly id: string;
   /** The flow that is replaced, whose hidden properties are kept. Undefined: it is new. */
   readonly replaced: FlowParts | undefined;
@@ -271,8 +271,8 @@ function visibleEntries(node: FlowNode, hidden: readonly string[]): Entry[] {
 }
 
 /**
- * Replaces some nodes of a document by others. A node takes the place of the one with the same id; those with new ids are
- * appended in their order.
+ * Replaces some nodes of a document by others. A node takes the place of the one with the same id; nodes with new ids
+ * are appended in their order.
  */
 export function replaceNodes(
   document: readonly FlowNode[],

@@ -59,7 +59,7 @@ export type SerializedFlows = {
   readonly kind: "flows";
   readonly json: Uint8Array<ArrayBuffer>;
   readonly count: number;
-  /** Those of all nodes with credentials, and of `kept` ones. */
+  /** The types of all nodes with credentials, kept ones included. */
   readonly types: NodeTypes;
   readonly needs: FlowNeeds;
   /** Undefined if they are the current ones. */

@@ -88,7 +88,7 @@ export function openPreparation({
   const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(secrets(), encrypted, findTypes);
   const medium = open("flowgate deployments", deploymentLimit);
   const large = open("flowgate large deployments", deploymentLimit);
-  // So that those who may only read can't delay deployments.
+  // Callers who may only read can't delay deployments.
   const plans = open("flowgate plans", readLimit);
   const threadFor = (request: FlowsRequest, length: number) => {
     if (request.$typeName === "flowgate.v1.PlanFlowsRequest") {

@@ -83,7 +83,7 @@ export type RequestedModule = {
   readonly integrity: string | undefined;
 };
 
-/** What to commit; the error of a request that can't be; or a reload, which commits nothing. */
+/** The revision to commit; the error of an invalid request; or a reload, which commits nothing. */
 export type PreparedOutcome =
   | PreparedFlows
   | { readonly kind: "rejected"; readonly error: Error }

@@ -16,7 +16,7 @@ export type Automaton = {
   readonly matches: Numbers;
   /** True if a state is followed by other ones than the next one. */
   readonly forks: Bytes;
-  /** Those: `state * 256 + byte`, in ascending order, and what follows. */
+  /** The keys, `state * 256 + byte`, in ascending order, and the states that follow. */
   readonly forkKeys: Numbers;
   readonly forkStates: Numbers;
 };
@@ -107,7 +107,7 @@ function follow({ bytes, depths, forks, forkKeys, forkStates }: Automaton, state
   return forkKeys[found] === key ? (forkStates[found] as number) : 0;
 }
 
-/** Where the key is, or would be. */
+/** Returns the index of the key, or the index at which it would be inserted. */
 function findFork(keys: Numbers, key: number): number {
   let [low, high] = [0, keys.length];
   while (low < high) {
@@ -121,7 +121,7 @@ function findFork(keys: Numbers, key: number): number {
   return low;
 }
 
-/** From the shortest states to the longest, since those of a state need those of shorter ones. */
+/** Proceeds from the shortest states to the longest, since a state needs the results of shorter ones. */
 function setFails(automaton: Automaton, parents: Uint32Array): void {
   const { bytes, depths, fails, matches } = automaton;
   for (const state of orderByDepth(depths)) {

@@ -82,7 +82,7 @@ export class Redactor {
     return redacted + bytes.toString("utf8", from);
   }
 
-  /** Returns those of the texts that change, and what they become. */
+  /** Returns the texts that change, with their replacements. */
   redactAll(texts: Iterable<string>, isCut: boolean): Map<string, string> {
     const changed = new Map<string, string>();
     for (const text of texts) {
@@ -151,7 +151,7 @@ const layers: readonly View[] = [new View(), new View(), new View(), new View()]
 /** JSON can be a text in JSON, and that in JSON again. */
 const maxLayers = 3;
 
-/** The text, and what it says without each layer of escape sequences. */
+/** The text, and its content without each layer of escape sequences. */
 function* viewsOf(text: View, bytes: Buffer): Generator<View> {
   yield text;
   yield* withoutEscapes(text, bytes.includes("\\") ? maxLayers : 0);
@@ -182,7 +182,7 @@ function* withoutEscapes(view: View, max: number): Generator<View> {
   }
 }
 
-/** Of Base64. */
+/** Returns the position after Base64 padding. */
 function skipPadding(bytes: Buffer, from: number): number {
   let end = from;
   while (bytes[end] === padding && end < from + 2) {
@@ -233,7 +233,7 @@ function findIn(
   return found;
 }
 
-/** Adds a range that does not end before those that were added, and merges those that overlap. */
+/** Adds a range that does not end before the earlier ones, and merges overlapping ranges. */
 function addRange(ranges: Range[], start: number, end: number): void {
   let first = start;
   for (let last = ranges.at(-1); last !== undefined && last[1] > first; last = ranges.at(-1)) {

@@ -11,14 +11,14 @@ import type { RedactionCall, RedactionReply } from "./thread.ts";
 /** Compiling as many characters of values takes a few milliseconds. More are compiled in the thread. */
 const maxSyncValueChars = 128 * 1024;
 
-/** How many of the sets that nodes have stored last are known, also if they have stored others since, and their characters. */
+/** The maximum number of known former credential sets that nodes have stored, and of their characters. */
 const maxWritten = { sets: 100, chars: 512 * 1024 };
 
 export type Secrets = Redaction & AsyncDisposable;
 
 /**
- * Knows the credentials of the active revision, of the one before, of the last two deployments that flows have received, and those
- * that nodes have stored last.
+ * Tracks the credentials of the active revision, of the one before, of the last two deployments sent to flows, and the
+ * credentials that nodes have stored last.
  */
 export async function openSecrets(
   store: Pick<FlowStore, "active" | "findCredentials" | "unclaimedCredentials" | "onRevision" | "onCredentials">,
@@ -55,7 +55,7 @@ export async function openSecrets(
   );
   resources.use(
     store.onCredentials((next) => {
-      // Those that were replaced can still be in texts.
+      // Replaced credentials can still be in texts.
       const replaced = changedCredentials(next, active);
       learnWritten(new Map(active.entries().filter(([id]) => replaced.has(id))));
       active = next;
@@ -85,13 +85,13 @@ export async function openSecrets(
   };
 }
 
-/** Values, and what they are compiled to. */
+/** Values, with their compiled form. */
 class CompiledValues {
   automata: readonly Automaton[] = [];
   readonly #thread: RedactionThread;
   readonly #onChange: () => void;
   #values: ReadonlySet<string> = new Set();
-  /** Those that were compiled last. If some are missing, there is another automaton for them, or they are not known yet. */
+  /** The last compiled values. Missing ones are in another automaton, or not known yet. */
   #compiled: { readonly automaton: Automaton; readonly values: ReadonlySet<string> } | undefined;
   #compilation: Promise<void> | undefined;
 
@@ -126,7 +126,7 @@ class CompiledValues {
     this.#compilation = undefined;
   }
 
-  /** Uses what was compiled, with the missing values if they are few. */
+  /** Uses the compiled values, with the missing ones if they are few. */
   #apply(): void {
     const compiled = this.#compiled === undefined ? [] : [this.#compiled.automaton];
     const missing = this.#missing();
@@ -145,7 +145,7 @@ class CompiledValues {
   }
 }
 
-/** What nodes have stored last. */
+/** The credential sets that nodes have stored last. */
 class WrittenSets {
   #sets: readonly (readonly [id: string, set: NonNullable<CredentialSet>])[] = [];
 

@@ -1,6 +1,6 @@
-/** What a text says in a form: bytes, each with the bytes of the text that stand for it. */
+/** A decoded form of a text: bytes, each with the range of the text that it stands for. */
 export class View {
-  /** Bytes, and `gap` between those that do not follow each other. */
+  /** Bytes, with `gap` between bytes that are not adjacent. */
   symbols = new Uint16Array(0);
   starts = new Uint32Array(0);
   ends = new Uint32Array(0);
@@ -23,7 +23,9 @@ export class View {
     this.length += 1;
   }
 
-  /** What was added last ends before this symbol of the source, unless nothing but separators follows: it may have been cut there. */
+  /**
+   * Adds a gap before this symbol of the source, unless only separators follow: the last value may have been cut there.
+   */
   addGap({ symbols, length }: View, before: number): void {
     let next = before;
     while (next < length && separators.has(symbols[next] as number)) {
@@ -93,12 +95,12 @@ export function readEscaped(source: View, target: View): void {
   }
 }
 
-/** Of what was encoded for a URL. */
+/** Decodes a URL encoding. */
 export function readPercent(source: View, target: View): void {
   readUrl(source, target, codes.plus);
 }
 
-/** Of what was encoded as a form, which has + for spaces. */
+/** Decodes a form encoding, in which + is a space. */
 export function readFormEncoded(source: View, target: View): void {
   readUrl(source, target, codes.space);
 }
@@ -206,7 +208,7 @@ function readDecimals(source: View, target: View): void {
   }
 }
 
-/** The forms in which a text can have bytes, besides as they are. */
+/** The encoded forms of bytes in text. */
 export const byteForms: readonly Form[] = [
   ...[0, 1, 2, 3].map(
     (offset) =>
@@ -274,7 +276,7 @@ const codes = {
   x: 0x78,
 } as const;
 
-/** Of the control characters; others stand for themselves. */
+/** The escapes of control characters; any other escaped character stands for itself. */
 const escapes: ReadonlyMap<number, number> = new Map(
   Array.from("b\bf\fn\nr\rt\tv\v0\0".matchAll(/(.)(.)/gs), ([, escape = "", character = ""]) => [
     escape.charCodeAt(0),

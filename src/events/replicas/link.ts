@@ -113,7 +113,7 @@ export class ReplicaLink implements Disposable {
         switch (message.case) {
           case "start":
             if (!connection.isProof(authorization, message.value.proof)) {
-              throw new Error("it does not have the secret of this replica");
+              throw new Error("its secret differs from the secret of this replica");
             }
             isVerified = true;
             this.#received(parsePosition(message.value.after, "after"));

@@ -15,9 +15,9 @@ export class Member {
   readonly link: ReplicaLink;
   readonly sinceMs = performance.now();
   #states = new Map<string, Event>();
-  /** Those of a stream that has started, until all have come. */
+  /** The states of a stream that has started, until it is complete. */
   #nextStates: Map<string, Event> | undefined;
-  /** Events wait for those of replicas that are `live`, and at the beginning of those that are `joining`. */
+  /** Events wait for the events of `live` replicas, and at the beginning for those of `joining` ones. */
   #status: "joining" | "live" | "lost" = "joining";
   /** All events between these positions were received, or could not be. */
   #startSeq: number;
@@ -151,7 +151,7 @@ export class Members implements Iterable<Member>, Disposable {
     this.#byId.values().forEach((member) => member.begin(seq));
   }
 
-  /** Adds those that are new. `leftSeq` is undefined unless the replica was there before. */
+  /** Adds new replicas. `leftSeq` is undefined unless the replica was there before. */
   update(listed: readonly Replica[], open: (replica: Replica, leftSeq: number | undefined) => Member): void {
     this.#listed = new Set(listed.map(({ id }) => id));
     for (const replica of listed) {
@@ -164,8 +164,8 @@ export class Members implements Iterable<Member>, Disposable {
   }
 
   /**
-   * Removes those that are neither listed nor `live`. After a failure of the database, those that have not written to it yet are not
-   * listed.
+   * Removes replicas that are neither listed nor `live`. After a failure of the database, replicas that have not
+   * written to it yet are not listed.
    */
   removeGone(): Member[] {
     const gone = [...this.#byId].filter(([id, { status }]) => status !== "live" && !this.#listed.has(id));
@@ -188,7 +188,7 @@ export class Members implements Iterable<Member>, Disposable {
   }
 }
 
-/** What a replica has recorded after a position. */
+/** Reads the events that a replica has recorded after a position. */
 export async function readRecorded(
   journal: Pick<Journal, "list">,
   name: string,

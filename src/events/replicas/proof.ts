@@ -8,8 +8,7 @@ export function deriveReplicaKey(credentialSecret: string): Buffer {
 }
 
 /**
- * The keys of calls, first the one that replicas sign with, which all of them know, then those that they accept too. There is at least
- * one.
+ * The keys of calls: first the signing key, which all replicas know, then other accepted keys. There is at least one.
  */
 export type ReplicaKeys = () => readonly Buffer[];
 
@@ -29,7 +28,7 @@ export function createReplicaKeys(keys: Pick<CredentialKeys, "all">): ReplicaKey
 
 const scheme = "Flowgate-Replica";
 
-/** How long a call is accepted, and by how much clocks may differ. */
+/** The time for which a call is accepted, and the maximum difference between clocks. */
 const maxAgeMs = 60_000;
 
 /**
@@ -53,7 +52,7 @@ export function createAuthorizationReader(
   keys: ReplicaKeys,
   to: string,
 ): (authorization: string | null, nowMs?: number) => string | undefined {
-  /** When the headers that were used are refused anyway, by their signatures. Only headers that are signed are added. */
+  /** The times at which used headers expire, by their signatures. Only signed headers are added. */
   const used = new Map<string, number>();
 
   return (authorization, nowMs = Date.now()) => {

@@ -27,11 +27,11 @@ export type ViewOptions = {
   readonly connect: (replica: Pick<Replica, "id">) => Promise<ReplicaConnection>;
   /** The events after this position are received, as far as replicas have them in memory. */
   readonly sinceSeq: number;
-  /** How long the events of other replicas are waited for. */
+  /** The maximum wait for events of other replicas. */
   readonly waitMs?: number;
 };
 
-/** An event that waits for those of other replicas that come before it. */
+/** An event that waits for preceding events of other replicas. */
 type Held = Pick<StreamEntry, "seq" | "event"> & { readonly member: Member | undefined; readonly sinceMs: number };
 
 const defaultWaitMs = 1_500;
@@ -53,7 +53,10 @@ export class ReplicaView implements EventFeed, Disposable {
   #debugSeq = Number.MAX_SAFE_INTEGER;
   #held: Held[] = [];
   #timer: NodeJS.Timeout | undefined;
-  /** Where the view begins. What is not there when it is ready is sent from the journal, to readers that start before. */
+  /**
+   * The position at which the view begins. Events missing when it is ready are read from the journal for readers that
+   * start earlier.
+   */
   readonly #beginSeq: number;
   #isReady = false;
   readonly #becomesReady = Promise.withResolvers<void>();
@@ -167,7 +170,7 @@ export class ReplicaView implements EventFeed, Disposable {
     }
   }
 
-  /** `leftSeq` is what was received last if the replica was there before. */
+  /** `leftSeq` is the last position received if the replica was there before. */
   #open(replica: Replica, leftSeq: number | undefined): Member {
     const { name } = replica;
     const sinceSeq = leftSeq ?? (this.#isReady ? this.#beginSeq : this.#options.sinceSeq);
@@ -220,7 +223,7 @@ export class ReplicaView implements EventFeed, Disposable {
   #received(member: Member, seq: number): void {
     member.received(seq);
     if (member.completeStates()) {
-      // For those that are held since the stream has started.
+      // Confirms events held since the stream started.
       this.#confirm(member);
     }
     this.#release();
@@ -307,7 +310,7 @@ export class ReplicaView implements EventFeed, Disposable {
         if (performance.now() < dueMs + waitMs / 2) {
           this.#expire();
         } else {
-          // This process was paused, and has not read what the others have sent.
+          // This process was paused, and has not read the others' messages.
           this.#schedule();
         }
       }, waitMs).unref();
@@ -340,7 +343,7 @@ export class ReplicaView implements EventFeed, Disposable {
     return isOfBefore || this.#ring.between(seq - 1, seq).some((entry) => identify(entry.event) === identify(event));
   }
 
-  /** Adds what the journal has of a replica whose events were not received. Those that it sends too are added once. */
+  /** Adds events of a replica from the journal that were not received. Events that it sends too are added once. */
   async #fill(name: string, afterSeq: number): Promise<void> {
     const { journal, log } = this.#options;
     try {

@@ -7,7 +7,7 @@ type ReplicaViewsOptions = Omit<ViewOptions, "sinceSeq"> & {
   readonly cluster: Pick<Cluster, "replicas" | "onChange">;
 };
 
-/** How long the connections to other replicas stay open after the last reader. */
+/** The time for which connections to other replicas stay open after the last reader. */
 const lingerMs = 30_000;
 
 /** The events that are received from other replicas at first, so that clients of other replicas can continue here. */

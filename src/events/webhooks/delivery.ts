@@ -30,7 +30,7 @@ export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 export type DeliveryOptions = {
   readonly target: WebhookTarget;
   readonly journal: Pick<Journal, "cases" | "list" | "read" | "claimCursor" | "moveCursor">;
-  /** Of this process; only one at a time delivers to a target. */
+  /** Identifies this process; only one at a time delivers to a target. */
   readonly holder: string;
   readonly send: (request: WebhookRequest, signal: AbortSignal) => Promise<WebhookResponse>;
   readonly onOutcome: (outcome: DeliveryOutcome) => void;
@@ -45,9 +45,12 @@ export type DeliveryTimes = {
   readonly maxRetryMs: number;
   /** An event that is older is given up when a delivery fails. */
   readonly giveUpMs: number;
-  /** How long another process waits for this one after it has ended without notice. Longer than one and a half attempts. */
+  /**
+   * The time after which another process takes over from this one if it ends without release. Longer than one and a
+   * half attempts.
+   */
   readonly claimMs: number;
-  /** How often the journal is read without notice of a new event. */
+  /** The interval of reading the journal without notice of a new event. */
   readonly pollMs: number;
 };
 
@@ -61,7 +64,7 @@ const defaultTimes: DeliveryTimes = {
 
 const eventsPerRead = 50;
 
-/** How long the current attempt may go on when the service stops, so that its event is not sent again. */
+/** The time that the current attempt has to finish when the service stops, so that its event is not sent twice. */
 const graceMs = 2_000;
 
 /** Another process delivers to the target. */
@@ -81,10 +84,10 @@ export class WebhookDelivery implements AsyncDisposable {
   /** Resolves when nothing more is sent. */
   readonly ended: Promise<void>;
   #wake = Promise.withResolvers<void>();
-  /** After what was delivered, as of the last claim or move. */
+  /** The position after the last delivered event, as of the last claim or move. */
   #position = "";
   #claimedMs = Number.NEGATIVE_INFINITY;
-  /** The last event since a delivery has failed: the journal may have removed those after it in the meantime. */
+  /** The last event since a delivery has failed: the journal may have removed later ones in the meantime. */
   #delayed: Event | undefined;
 
   constructor(options: DeliveryOptions) {
@@ -227,7 +230,7 @@ export class WebhookDelivery implements AsyncDisposable {
     }
   }
 
-  /** Keeps other processes from delivering. Resolves with the position after what was delivered. */
+  /** Keeps other processes from delivering. Resolves with the position after the last delivered event. */
   async #claim(): Promise<string> {
     const { journal, target, holder, times } = this.#options;
     const nowMs = performance.now();
@@ -259,7 +262,7 @@ export class WebhookDelivery implements AsyncDisposable {
 
 const goneStatus = 410;
 
-/** What a receiver that does not accept this event responds with: content, size or format. */
+/** The statuses of receivers that reject this event for its content, size or format. */
 const refusalStatuses: ReadonlySet<number> = new Set([400, 413, 422]);
 
 /** After so many, the event is given up, so that no flow can stop the others with an event that the receiver does not accept. */

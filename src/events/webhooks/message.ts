@@ -18,7 +18,7 @@ export function formatBody(event: Event, format: WebhookFormat): string {
   if (format === "slack") {
     return JSON.stringify({ text: shorten(escapeText(describe(event))) });
   }
-  // As Standard Webhooks recommend. The JSON of the event is that of GET /events.
+  // As Standard Webhooks recommend. The JSON of the event is the same as in GET /events.
   const timestamp = event.time === undefined ? undefined : timestampDate(event.time).toISOString();
   const type = nameOfCase(event.kind.case);
   const [start] = JSON.stringify({ type, timestamp }).split(/\}$/);
@@ -97,7 +97,7 @@ function escapeText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200B");
 }
 
-/** Chats refuse longer texts: Rocket.Chat those of more than 5,000 characters. */
+/** Chats refuse longer texts: Rocket.Chat more than 5,000 characters. */
 const maxTextLength = 3_000;
 
 /** Cuts an escaped text, without a part of an entity or of a surrogate pair at its end. */

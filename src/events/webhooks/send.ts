@@ -23,7 +23,7 @@ export type WebhookResponse = {
   readonly retryAfterMs: number | undefined;
 };
 
-/** What is read of the body of a response. */
+/** The maximum part of a response body that is read. */
 const maxResponseBytes = 16 * 1024;
 
 /**
@@ -79,7 +79,7 @@ function discard(request: ClientRequest, response: IncomingMessage): void {
   response.on("error", () => {});
 }
 
-/** Resolves a name to those of its addresses that the policy permits. */
+/** Resolves a name to the addresses that the policy permits. */
 function createLookup(policy: TargetPolicy, host: string, port: number, signal: AbortSignal): LookupFunction {
   return (hostname, options, callback) => {
     queueLookup(signal, (onEnd) => {
@@ -109,8 +109,8 @@ function createLookup(policy: TargetPolicy, host: string, port: number, signal: 
 let lookups = Promise.resolve();
 
 /**
- * Starts a lookup after those before it, unless its request has ended by then. A lookup can't be cancelled, and occupies one of the few
- * threads of the process that also access files: slow name servers must not occupy all of them.
+ * Starts a lookup after the earlier ones, unless its request has ended by then. A lookup can't be cancelled, and
+ * occupies one of the few threads of the process that also access files: slow name servers must not occupy all of them.
  */
 function queueLookup(signal: AbortSignal, start: (onEnd: () => void) => void): void {
   lookups = lookups.then(() => (signal.aborted ? undefined : new Promise<void>(start)));

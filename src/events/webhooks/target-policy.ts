@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { parseNetworkRule } from "@flowgate/runtime";
 
-/** What webhooks may connect to, as in `webhooks.network`. */
+/** The permitted targets of webhooks, as in `webhooks.network`. */
 export type TargetAccess = {
   /** Undefined: all public addresses. */
   readonly allow?: readonly string[] | undefined;
@@ -9,7 +9,7 @@ export type TargetAccess = {
 };
 
 export interface TargetPolicy {
-  /** Returns why an address of this host may not be connected to; undefined: it may. `host` is that of the URL. */
+  /** Returns why an address of this host may not be connected to; undefined: it may. `host` is from the URL. */
   findDenial(host: string, address: string, port: number): string | undefined;
 }
 
@@ -83,14 +83,14 @@ function familyOf(address: string): "ipv4" | "ipv6" {
   return isIPv6(address) ? "ipv6" : "ipv4";
 }
 
-/** The special-purpose addresses of IANA that are not globally reachable, and those that contain others. */
+/** The special-purpose addresses of IANA that are not globally reachable, and the ranges that contain them. */
 const special = new BlockList();
 for (const [subnet, prefix] of [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
-  // Among them those of the metadata services of clouds.
+  // Includes the metadata services of clouds.
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],

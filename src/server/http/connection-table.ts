@@ -133,8 +133,8 @@ const graceMs = 100;
 const pauseFactor = 20;
 
 /**
- * Closes the connections that have been idle for longest. A connection with a call in flight is not idle, and those that were
- * authenticated come last. The newest are spared for a moment.
+ * Closes the connections that have been idle for longest. A connection with a call in flight is not idle, and
+ * authenticated ones come last. The newest are spared for a moment.
  */
 class Eviction {
   readonly #connections: ReadonlySet<CountedConnection>;

@@ -46,7 +46,7 @@ export interface ConnectionTable {
    * idle.
    */
   admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
-  /** When a call was last rejected, or accepted in the reserve, because too many were in flight. */
+  /** The time of the last call that was rejected, or accepted in the reserve, because too many were in flight. */
   exhaustedMs: number;
   /** Must be called when the last call in flight has ended. */
   becameIdle(connection: AcceptedConnection): void;
@@ -57,7 +57,7 @@ export const unixAddress = "unix:";
 
 /** One of the two HTTP versions, on connections whose protocol has been detected. */
 export interface HttpProtocol {
-  /** `socket` differs from that of the connection with TLS. */
+  /** `socket` differs from the connection's with TLS. */
   serve(socket: Socket, connection: AcceptedConnection): void;
   /** Makes the connection take no new calls, after notifying its client. */
   retire(socket: Socket): void;
@@ -70,7 +70,7 @@ export interface HttpProtocol {
   close(): Promise<void>;
 }
 
-/** How long a client has to read the last response, or the notice that the connection closes. */
+/** The time a client has to read the last response, or the notice that the connection closes. */
 export const gracefulCloseMs = 1_000;
 
 /**

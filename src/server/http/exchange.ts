@@ -55,7 +55,7 @@ export interface Exchange {
 /** Serves a request. `rejection` is the response to send if the request violates HTTP. */
 export type ExchangeHandler = (exchange: Exchange, rejection: GatewayResponse | undefined) => void;
 
-/** How long a short body may take to arrive. */
+/** The time limit for the arrival of a short body. */
 export const shortBodyTimeoutMs = 3_000;
 
 /** The 417 response to an expectation other than 100-continue (RFC 9110, section 10.1.1); undefined if there is none. */

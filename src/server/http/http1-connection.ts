@@ -11,7 +11,7 @@ export type Http1Connection = Http1ConnectionContext & {
   /** Exchanges whose response is not finished, in request order; the first one is being served. */
   readonly exchanges: Http1Exchange[];
   served: number;
-  /** When the connection was last busy, and the value of `served` at that time. */
+  /** The time at which the connection was last busy, and the value of `served` then. */
   busyMs: number;
   servedWhenBusy: number;
   readonly requestBody: ThroughputWindow;

@@ -20,9 +20,9 @@ export type Http2Connection = Http2ConnectionContext & {
   /** True if the client has sent its initial SETTINGS (RFC 9113, section 3.4). */
   hasClientSettings: boolean;
   lastStreamId: number;
-  /** When there was last a call. */
+  /** The time of the last call. */
   busyMs: number;
-  /** When the header block that is arriving began; undefined: none is arriving. */
+  /** The start of the header block that is arriving; undefined if there is none. */
   headerMs: number | undefined;
   /** Resolves when the client has been notified of the end; undefined: `retireConnection` was not called. */
   retired: Promise<void> | undefined;

@@ -30,7 +30,7 @@ export class Http2Exchange implements Exchange {
   /** Bytes of the response not sent yet at the last check, and since when the client has accepted none of them. */
   unsentBytes = 0;
   unsentMs: number;
-  /** How many checks have found that to be too long. */
+  /** The number of checks that found this wait too long. */
   unsentChecks = 0;
   observer: ExchangeObserver | undefined;
   hasShortBody = false;

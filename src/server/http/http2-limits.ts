@@ -85,7 +85,7 @@ function isHeaderLate(
   return nowMs - connection.headerMs > headersTimeoutMs;
 }
 
-/** How long flow control may block the responses to callers that were not authenticated. */
+/** Returns the time for which flow control may block responses to unauthenticated callers. */
 function anonymousTimeout(
   { origin }: Http2Connection,
   nowMs: number,
@@ -124,7 +124,7 @@ function checkExchange(
   } else if (
     !exchange.isAuthenticated &&
     nowMs - exchange.unsentMs > anonymousTimeoutMs &&
-    // If the event loop was blocked, what the client has sent meanwhile is read before the next check.
+    // If the event loop was blocked, the client's pending input is read before the next check.
     ++exchange.unsentChecks > 1
   ) {
     cancelStream(exchange, "anonymousStallTimeoutMs", options);

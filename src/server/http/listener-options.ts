@@ -16,13 +16,19 @@ export type ListenerLimits = {
   headersTimeoutMs: number;
   /** Time for a whole request to arrive, including its body, unless the response has begun. */
   requestTimeoutMs: number;
-  /** Time without calls after which a connection is closed. Longer than that of load balancers (60 s), so that they close first. */
+  /**
+   * Time without calls after which a connection is closed. Longer than the idle timeout of load balancers (60 s), so
+   * that they close first.
+   */
   idleTimeoutMs: number;
-  /** How long a request body or a response may be transferred slower than `minBytesPerSecond` because of the client. */
+  /**
+   * The time for which a request body or response may be transferred slower than `minBytesPerSecond` because of the
+   * client.
+   */
   stallTimeoutMs: number;
   /**
-   * How long the HTTP/2 response to a caller without a valid token or identity may wait for flow control without progress. A fifth of
-   * it applies while calls are rejected because too many are in flight.
+   * The time for which flow control may block the HTTP/2 response to a caller without a valid token or identity. A
+   * fifth of it applies while calls are rejected because too many are in flight.
    */
   anonymousStallTimeoutMs: number;
   /** 0: one byte per `stallTimeoutMs` is enough. */
@@ -35,7 +41,7 @@ export type ListenerOptions = ListenerLimits & {
   isUnixSocket: boolean;
   /** Aborted when draining begins: HTTP/1 responses then close their connections. */
   drainSignal: AbortSignal;
-  /** How long close() waits for calls in flight before it closes their connections. */
+  /** The time that close() waits for calls in flight before it closes their connections. */
   closeGraceMs: number;
   /** Called during close() when clients were notified that their connections close. Idle streams may be ended then. */
   onClientsNotified: () => void;

@@ -48,7 +48,7 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
     undetected.add(socket);
     // Includes the TLS handshake.
     const timer = setTimeout(() => {
-      // If the event loop was blocked, what the client has sent meanwhile is read first.
+      // If the event loop was blocked, the client's pending input is read first.
       setImmediate(() => {
         if (undetected.has(socket)) {
           options.onLimit("firstByteTimeoutMs");

@@ -6,7 +6,7 @@ import { type DetectedConnection, type ProtocolDetector, sniff } from "./sniff.t
 
 export type TlsOptions = {
   readonly certificates: Certificates;
-  /** True if clients present a certificate. One that is presented must be valid, also if none is required. */
+  /** The demand for client certificates. A presented one must be valid, even if none is required. */
   readonly clientCertificate: "none" | "request" | "require";
 };
 

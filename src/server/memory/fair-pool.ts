@@ -10,7 +10,7 @@ export type FairPoolOptions = {
 type Waiter = {
   readonly share: Share;
   readonly bytes: number;
-  /** How many smaller shares came later and are served earlier. */
+  /** The number of smaller shares that came later and were served earlier. */
   overtaken: number;
   readonly settle: (error?: Error) => void;
 };
@@ -31,9 +31,9 @@ export class FairPool {
   readonly #options: FairPoolOptions;
   readonly #reserveBytes: number;
   readonly #limitBytes: number;
-  /** Those that hold or wait for bytes. */
+  /** The sources that hold or wait for bytes. */
   readonly #sources = new Map<string, Source>();
-  /** Those that wait, in their turn. */
+  /** The waiting sources, in the order of their turn. */
   readonly #waiting = new Set<Source>();
   #usedBytes = 0;
 
@@ -63,7 +63,7 @@ export class FairPool {
     return this.#wait(source, share, bytes);
   }
 
-  /** Gives back what the share holds, and ends its wait: a pending promise rejects with an AbortError. */
+  /** Releases the share's bytes, and ends its wait: a pending promise rejects with an AbortError. */
   close(share: Share): void {
     const source = this.#find(share.source);
     const waiter = source.waiters.find((each) => each.share === share);

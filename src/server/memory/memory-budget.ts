@@ -11,8 +11,8 @@ const documentFactor = 2;
 
 /** The memory that request bodies may take. Bodies of up to 64 KiB take none of it. */
 export class MemoryBudget {
-  // Two pools, so that bodies which arrive slowly do not delay those that are complete, and so that requests which hold what they
-  // have received never wait for each other.
+  // Two pools, so that bodies which arrive slowly do not delay complete ones, and so that requests never wait for each
+  // other's received bytes.
   readonly #receiving: FairPool;
   readonly #decoding: FairPool;
 
@@ -28,7 +28,10 @@ export class MemoryBudget {
   }
 }
 
-/** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
+/**
+ * The share of the budget held by one request. A call throws, or its promise rejects, when the request has ended or
+ * waited too long.
+ */
 export class MemoryReservation {
   readonly #receiving: FairPool;
   readonly #decoding: FairPool;
@@ -52,7 +55,10 @@ export class MemoryReservation {
     return this.#receiving.resize(this.#received, bytes);
   }
 
-  /** Must be called before a body is decompressed, with its maximum length, or decoded. Replaces what was held to decode it. */
+  /**
+   * Must be called before a body is decompressed, with its maximum length, or decoded. Replaces the bytes held to
+   * decode it.
+   */
   decode(bytes: number): Promise<void> | undefined {
     this.#assertOpen();
     const wanted = bytes * decodingFactor;
@@ -74,7 +80,7 @@ export class MemoryReservation {
     void this.#decoding.resize(this.#working, Math.min(this.#working.bytes, bytes * documentFactor));
   }
 
-  /** Keeps what is held after `close`, until the returned function is called. To be called once. */
+  /** Keeps the held bytes after `close`, until the returned function is called. To be called once. */
   retain(): () => void {
     this.#users += 1;
     return () => this.close();

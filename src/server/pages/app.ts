@@ -41,7 +41,7 @@ export async function createPageApp({ console, docs, signIn, log }: PageOptions)
       return sendError(reply, errorResponse(404, "there is no such file"));
     }
     if (statusCode < 500) {
-      return sendError(reply, errorResponse(statusCode, "the request is not one that pages send"));
+      return sendError(reply, errorResponse(statusCode, "the request is invalid for a page"));
     }
     log.error({ requestId, err: error }, "a page failed unexpectedly");
     return sendError(reply, errorResponse(500, internalMessage(requestId)));

@@ -14,7 +14,7 @@ export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-// The colours are those of the console.
+// The console's colours.
 const style = `:root { color-scheme: light dark; --accent: light-dark(#1f5fd0, #7aa7ff); --border: light-dark(#858d9b, #707a8a); }
 * { box-sizing: border-box; }
 body { margin: 0; padding: 12vh 1rem 2rem; color: light-dark(#1b1f27, #e7e9ee); background: light-dark(#f4f6f9, #101216); font: 1rem/1.5 system-ui, sans-serif; }

@@ -25,7 +25,7 @@ export function createPages(options: PageOptions): [string, RequestRoute][] {
       ? []
       : [
           route(signIn, ["GET", "POST"]),
-          // Those of all issuers.
+          // The routes of all issuers.
           route(firstFolderOf(callback), ["GET"]),
           route(signOut, ["GET", "POST"]),
           route(protectedResource),

@@ -19,8 +19,9 @@ export type SignInPages = {
 };
 
 /**
- * The pages by which browsers sign in and out, and the document that describes this to other clients (RFC 9728). GET `/sign-in` offers
- * what is configured and, with `issuer`, sends the browser to that issuer; POST is for a user name and password.
+ * The pages by which browsers sign in and out, and the document that describes this to other clients (RFC 9728). GET
+ * `/sign-in` offers the configured methods and, with `issuer`, sends the browser to that issuer; POST is for a user
+ * name and password.
  */
 export async function addSignIn(app: FastifyInstance, pages: SignInPages): Promise<void> {
   const { signIn } = pages;
@@ -134,7 +135,7 @@ function describeUnsafe(request: RequestContext): string {
 
 const maxFormBytes = 16 * 1024;
 
-/** Those of a browser are its own and what other programs have planted. */
+/** The maximum number of sessions: a browser's own, and any planted by other programs. */
 const maxSessions = 10;
 
 function formOf({ body }: FastifyRequest): URLSearchParams {

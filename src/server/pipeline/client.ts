@@ -39,15 +39,15 @@ export function createTrust(subnets: readonly string[]): (address: string | unde
 
 /** Reads properties of the client and of its request URL, with regard to trusted proxies. */
 export type ClientReader = {
-  /** The client's address: the last one in X-Forwarded-For that is not a trusted proxy, or that of the peer. */
+  /** The client's address: the last one in X-Forwarded-For that is not a trusted proxy, or the peer's. */
   addressOf(exchange: Exchange): string;
   /** The requested authority: X-Forwarded-Host of a trusted proxy, Host or :authority. */
   hostOf(exchange: Exchange): string;
-  /** "http" or "https": X-Forwarded-Proto of a trusted proxy, or that of the connection. */
+  /** "http" or "https": X-Forwarded-Proto of a trusted proxy, or the connection's scheme. */
   schemeOf(exchange: Exchange): string;
   /**
-   * True if a proxy, trusted or not, says that another machine has sent the request, or that it is for another host: a Host such as
-   * `localhost` is that of the proxy then.
+   * True if a proxy, trusted or not, reports that another machine has sent the request, or that it is for another host:
+   * a Host such as `localhost` then comes from the proxy.
    */
   isFromElsewhere(exchange: Exchange): boolean;
 };
@@ -124,7 +124,9 @@ export function parseClientAddress(text: string, remoteAddress: string): string 
   return isIP(address) === 0 ? remoteAddress : address;
 }
 
-/** How a workload is identified: by its client certificate, or by the X-Forwarded-Client-Cert of a trusted proxy. */
+/**
+ * The identification of a workload: by its client certificate, or by the X-Forwarded-Client-Cert of a trusted proxy.
+ */
 export type IdentitySource = "certificate" | "forwarded";
 
 /**

@@ -43,7 +43,7 @@ export function toFailure(error: unknown, log: Logger, call: Call): ConnectError
   return toConnectError(new FlowgateError("internal", internalMessage(requestId)));
 }
 
-/** Logs what fails besides the implementation of a call, such as writing the details of an error. */
+/** Logs failures outside a call's implementation, such as writing the details of an error. */
 export function createErrorLog(log: Logger): (error: unknown) => void {
   return (err) => log.error({ err }, "a response failed unexpectedly");
 }

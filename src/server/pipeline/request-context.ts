@@ -199,7 +199,7 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     this.memory?.decoded(bytes);
   }
 
-  /** What the request holds of the memory budget; undefined without one. */
+  /** The request's share of the memory budget; undefined without one. */
   get memory(): MemoryReservation | undefined {
     const { memory } = this.#environment;
     if (this.#memory === undefined && memory !== undefined) {

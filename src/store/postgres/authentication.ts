@@ -1,11 +1,14 @@
 import { Client, type ClientConfig, type Connection } from "pg";
 
-/** How a server may ask a client who it is, as libpq's parameter `require_auth` names it. `none`: it does not ask. */
+/**
+ * The methods by which a server may authenticate a client, by their names in libpq's `require_auth`. `none`: no
+ * authentication.
+ */
 export type AuthMethod = (typeof authMethods)[number];
 
 export const authMethods = ["scram-sha-256", "md5", "password", "none"] as const;
 
-/** How to connect to a server. */
+/** The configuration of a connection to a server. */
 export type ServerConfig = ClientConfig & {
   /** The methods with which the client lets itself be authenticated. */
   readonly authMethods: readonly AuthMethod[];
@@ -31,7 +34,10 @@ const requests: ReadonlyMap<string | symbol, AuthMethod> = new Map([
   ["authenticationCleartextPassword", "password"],
 ]);
 
-/** Returns the class of clients that accept these methods only. The driver itself answers whatever a server asks for. */
+/**
+ * Returns the class of clients that accept these methods only. The driver itself answers any method that a server
+ * requests.
+ */
 export function clientOf(methods: readonly AuthMethod[]): typeof Client {
   return class extends Client {
     constructor(config?: string | ClientConfig) {

@@ -3,7 +3,7 @@ import { createRerun } from "@flowgate/base/rerun";
 import type { Query } from "../sql/query.ts";
 import type { Database } from "./database.ts";
 
-/** How often something happened, by any replica. */
+/** The number of changes of each kind, by any replica. */
 export type ChangeCounts = {
   /** The sequence number of the newest revision, and its `rev`. */
   readonly seq: number;
@@ -41,8 +41,8 @@ export async function openChanges(database: Database): Promise<Changes> {
 }
 
 /**
- * Notices what other replicas change. Notifications only wake it: what has changed is read, so that nothing is missed when the
- * connection was lost, or a connection pooler does not support notifications.
+ * Notices changes made by other replicas. Notifications only trigger a read of the changes, so that nothing is missed
+ * when the connection was lost, or a connection pooler does not support notifications.
  */
 export class Changes implements AsyncDisposable {
   readonly #database: Database;
@@ -70,7 +70,7 @@ export class Changes implements AsyncDisposable {
     return this.#latest;
   }
 
-  /** When they were requested, by `performance.now`. */
+  /** The time at which they were requested, by `performance.now`. */
   readAtMs(): number {
     return this.#readAtMs;
   }

@@ -36,10 +36,10 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
   #written: ReplicaStatus | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #replicas: readonly Replica[] = [];
-  /** Those that are not listed any more and have not ended by themselves, by id. */
+  /** The replicas that are no longer listed and have not ended by themselves, by id. */
   #missing: ReadonlyMap<string, LostReplica & { readonly sinceMs: number }> = new Map();
   #readAtMs = Number.NEGATIVE_INFINITY;
-  /** When a status has changed last, by the clock of the database. */
+  /** The time of the last status change, by the clock of the database. */
   #changedAt: string | undefined;
 
   constructor(database: Database, changes: Changes, keys: CredentialKeys) {
@@ -161,7 +161,7 @@ function toReplica({ id, status, ms_ago }: ReplicaRow, ownId: string): Replica {
   };
 }
 
-/** Those that are alive, and those that were within the last hour and have not ended by themselves. */
+/** Reads the live replicas, and replicas that were alive within the last hour and have not ended by themselves. */
 async function readReplicas(query: Query): Promise<[alive: ReplicaRow[], missing: ReplicaRow[]]> {
   const rows = await query<ReplicaRow>(
     `SELECT id, status, (1000 * extract(epoch FROM clock_timestamp() - seen_at))::bigint AS ms_ago FROM flowgate.replica
@@ -202,7 +202,7 @@ function withoutAge(replica: Replica): object {
   return { ...replica, seenMsAgo: 0 };
 }
 
-/** Tokens of a timeline are greater than those of the one before. */
+/** Tokens of a timeline are greater than the previous timeline's. */
 const tokensPerTimeline = 2 ** 32;
 
 type LeaseRow = { holder: string; token: number; ms_left: number };
@@ -272,7 +272,7 @@ class DatabaseLease implements Lease {
     return { isHeld: true, token };
   }
 
-  /** How long a lease must still be respected. */
+  /** Returns the time for which a lease must still be respected. */
   #msLeft({ holder, token, ms_left }: LeaseRow, firstToken: number, durationMs: number): number {
     if (token >= firstToken) {
       return holder === this.#replicaId ? 0 : ms_left;

@@ -57,19 +57,19 @@ export class Sockets {
     return socket;
   }
 
-  /** Closes them at once, so that queries in progress fail, also if the server does not respond. */
+  /** Closes them at once, so that queries in progress fail even if the server does not respond. */
   destroy(): void {
     this.#open.forEach((socket) => socket.destroy());
   }
 }
 
-/** How long this program waits for PostgreSQL. */
+/** The time limits of this program for PostgreSQL. */
 export const limits = {
-  /** How long a connection may take to open. */
+  /** The time limit for opening a connection. */
   connectMs: 2_000,
   /** Limits statements on the server. */
   statementMs: 10_000,
-  /** How long a statement may wait for a lock. */
+  /** The time limit of a statement's wait for a lock. */
   lockMs: 5_000,
   /** So that a process that is stopped in a transaction does not block the others. */
   idleInTransactionMs: 2_000,
@@ -77,10 +77,10 @@ export const limits = {
   queryMs: 15_000,
   /** Pause before a server is probed again. */
   searchPauseMs: 200,
-  /** How long a server may take to answer a probe. */
+  /** The time limit for a server's answer to a probe. */
   probeMs: 3_000,
-  /** How long disposing waits for the server to close connections. */
+  /** The time that disposing waits for the server to close connections. */
   endMs: 1_000,
-  /** How long a query waits for the primary to be found. */
+  /** The time that a query waits for the primary to be found. */
   primaryWaitMs: 500,
 } as const;

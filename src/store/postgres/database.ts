@@ -129,7 +129,7 @@ export interface LongTransaction extends AsyncDisposable {
   commit(): Promise<void>;
 }
 
-/** How long a statement may take, for which larger amounts of data are read and written than by a service. */
+/** The time limit of a statement in a long transaction, which reads and writes more data than those of a service. */
 const statementMs = 60_000;
 const commitMs = 600_000;
 

@@ -2,7 +2,7 @@ import { DatabaseError } from "pg";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { RefusedAuthentication } from "./authentication.ts";
 
-/** What an error means for the connection and the caller. */
+/** The effect of an error on the connection and the caller. */
 export type Failure =
   /** The server can't be reached, is shutting down, or is not the primary: another one may be. */
   | "connection"
@@ -15,7 +15,7 @@ export type Failure =
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const failures: readonly [RegExp, Failure][] = [
-  // Connection exceptions, and those of a server that is shutting down, starting or was promoted or demoted.
+  // Connection exceptions, and errors of a server that is shutting down, starting or was promoted or demoted.
   [/^08|^57P0[1-5]$|^25006$|^25P0[34]$|^0B000$/, "connection"],
   // A removed database, role or schema, and missing privileges, can be repaired without a restart.
   [/^3D000$|^28|^42501$|^3F000$|^42P01$/, "connection"],
@@ -35,7 +35,7 @@ export function classify(error: unknown): Failure {
     // All connections of the pool were in use.
     return "busy";
   }
-  // The driver's own errors have no code. Those of sockets and of name resolution have the one of the system, and a host with
+  // The driver's own errors have no code. Socket and name resolution errors have the system's code, and a host with
   // several addresses has one for each.
   return "syscall" in error ||
     error instanceof AggregateError ||
@@ -87,7 +87,7 @@ const descriptions: readonly [RegExp, string][] = [
   [/^3D000$/, "the database that the store's URL names does not exist: create it"],
   [
     /^42501$/,
-    "the user of the store has no privilege: let it create schemas in the database, or own the schema flowgate",
+    "the user of the store lacks privileges: grant it CREATE on the database, or make it the owner of the schema flowgate",
   ],
   [
     /^53300$/,
@@ -105,7 +105,7 @@ const descriptions: readonly [RegExp, string][] = [
   [/^ETIMEDOUT$|^EHOSTUNREACH$|^ENETUNREACH$/, "the database does not respond"],
   [
     /^ERR_TLS|CERT|^UNABLE_TO|SELF_SIGNED/,
-    "the certificate of the database is not trusted: name that of its CA with sslrootcert in the store's URL",
+    "the certificate of the database is not trusted: set sslrootcert in the store's URL to the certificate of its CA",
   ],
 ];
 
@@ -132,7 +132,7 @@ export function describe(error: unknown): string {
   if (message.startsWith("SASL:")) {
     return "the database asks for a password by SCRAM-SHA-256, which failed: check that the store's URL, or PGPASSWORD, has one";
   }
-  // Of the driver, also when connecting takes too long.
+  // From the driver, including timeouts of the connection.
   if (/timeout|connection terminated/i.test(message)) {
     return "the database does not respond, or has ended the connection";
   }

@@ -76,7 +76,7 @@ class SharedRevisions {
   readonly #changes: Changes;
   readonly #keys: CredentialKeys;
   #reloads: number;
-  /** True if what nodes have written must be read again. */
+  /** True if credentials written by nodes must be read again. */
   #isWrittenOutdated = false;
   readonly #commits = new Set<Promise<unknown>>();
 
@@ -91,7 +91,7 @@ class SharedRevisions {
 
   /** Activates what other replicas have committed. */
   async follow(counts: ChangeCounts): Promise<void> {
-    // A commit of this store activates its own revision. That of another replica may be newer.
+    // A commit of this store activates its own revision. Another replica's may be newer.
     await Promise.allSettled(this.#commits);
     const active = this.active.get();
     // A commit of another replica can also change them.
@@ -179,7 +179,7 @@ class SharedRevisions {
     if (reply.kind !== "committed") {
       return reply;
     }
-    // It is committed, also if the database fails now. Then they are read with the next change.
+    // It is committed even if the database fails now. The writes are then read with the next change.
     await this.readWritten().catch(() => {});
     return { kind: reply.kind, revision: this.active.activate(toCommitted(draft, call, reply), true, draft.message) };
   }
@@ -212,7 +212,7 @@ class SharedRevisions {
   }
 
   async #rejectMismatch(newest: Newest): Promise<never> {
-    // At once, since a caller who tries again competes with those who have read it already.
+    // At once, since a caller who tries again competes with callers who have read it already.
     if (newest.seq > this.active.get().seq) {
       this.active.activate(await this.#read(newest.rev), false);
     } else {

@@ -16,7 +16,7 @@ import { type Query, toCondition } from "../sql/query.ts";
 import { type Database, queryOf, repeatOnce } from "./database.ts";
 import { classify, toFlowgateError } from "./errors.ts";
 
-/** What a row takes besides its data. */
+/** The size of a row without its data. */
 const rowBytes = 200;
 
 /** One replica at a time removes entries. "FLGJ". */
@@ -110,7 +110,7 @@ const position = "xid::text || ' ' || seq || ' ' || runtime";
 /** Before all rows. */
 const firstPosition = "0 0 ";
 
-/** The last row before which none can be committed any more; undefined if there is none. */
+/** The last row before which no commit can follow; undefined if there is none. */
 async function findNewest(query: Query): Promise<string | undefined> {
   const [row] = await query<{ position: string }>(
     `SELECT ${position} AS position FROM flowgate.event WHERE xid < pg_snapshot_xmin(pg_current_snapshot())

@@ -5,13 +5,13 @@ import type { Endpoint } from "../store.ts";
 import { type AuthMethod, type ServerConfig, authMethods } from "./authentication.ts";
 
 export type Location = {
-  /** How to connect to each of the servers, one of which is the primary. */
+  /** The configurations of the servers, one of which is the primary. */
   readonly servers: readonly ServerConfig[];
   /** The maximum number of connections for queries. One more listens for changes, and one is for the journal. */
   readonly poolSize: number;
 };
 
-/** Named as those of libpq, except for `pool_size`. */
+/** Named as in libpq, except for `pool_size`. */
 const parameters = [
   "host",
   "sslmode",
@@ -93,7 +93,7 @@ function parseServer(url: string, options: UrlOptions): ServerConfig {
   };
 }
 
-/** Where the servers listen. */
+/** Returns the addresses of the servers. */
 export function endpointsOf({ servers }: Location): Endpoint[] {
   return servers.map(({ host = "localhost", port = Number(process.env["PGPORT"] ?? defaultPort) }) =>
     isFolder(host) ? { socketFolder: host } : { host, port },

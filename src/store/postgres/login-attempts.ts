@@ -3,7 +3,7 @@ import type { AttemptLimit, AttemptReply, LoginAttempts } from "../login-attempt
 import type { Query } from "../sql/query.ts";
 import type { Database } from "./database.ts";
 
-/** An attempt takes less than a second. Older ones in progress are those of a process that has exited, and count as failed. */
+/** An attempt takes less than a second. Older ones in progress belong to an exited process, and count as failed. */
 const maxDuration = "1 minute";
 
 type CountRow = { key: string; failed: number; total: number; oldest_ms_ago: number };

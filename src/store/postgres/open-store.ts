@@ -43,7 +43,7 @@ export type PostgresStoreOptions = {
  */
 const reservedConnections = 2;
 
-/** How long an operation waits for others. */
+/** The time that an operation waits for others. */
 const turnMs = 2_000;
 
 export async function openPostgresStore({ location, key }: PostgresStoreOptions): Promise<Store> {
@@ -58,7 +58,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const access = createAccess(database);
   // First, so that revocations are noticed also while the others can't process a change, or wait for a commit.
   const tokens = createSharedTokenStore(database, access, changes, keys);
-  // Before the others too: they read together what is valid for this state.
+  // Before the others too: they read together the values for this state.
   const desired = await createSharedDesiredState(database, changes);
   const cluster = stack.use(new DatabaseCluster(database, changes, keys));
   await keys.follow({ find: () => readKeyState(database.query), report: (ids) => cluster.reportKeys(ids) });

@@ -8,7 +8,7 @@ import type { Location } from "./location.ts";
 
 export type Primary = ProbedServer & {
   readonly pool: Pool;
-  /** Those of the pool, and of other connections. */
+  /** The sockets of the pool, and of other connections. */
   readonly sockets: Sockets;
 };
 

@@ -275,7 +275,7 @@ const schemaVersion = firstVersion + released.length;
 /** "FLGT". Also identifies the lock of replicas that start at the same time. */
 const migrationLock = 0x464c4754;
 
-/** Creates the schema `flowgate`, or migrates an older one. Rejects if it is newer. `migrations`: those of this version. */
+/** Creates the schema `flowgate`, or migrates an older one. Rejects if it is newer. `migrations`: this version's. */
 export async function migrate(database: Database, migrations = released): Promise<void> {
   const newest = firstVersion + migrations.length;
   if ((await readVersion(database.query, newest)) === newest) {

@@ -18,7 +18,7 @@ export async function openTableReader(location: Location, mode: "exclusive" | "s
   if (isExclusive) {
     await assertNoReplicas(database.query);
     await lockTables(transaction.query);
-    // Those that started in the meantime.
+    // Replicas that started in the meantime.
     await assertNoReplicas(database.query);
   }
   const resources = stack.move();
@@ -73,7 +73,7 @@ export async function openTableWriter(location: Location): Promise<TableWriter> 
     ...createTableAccess(query),
     read: (table) => readTable(query, table),
     async commit() {
-      // The numbers of new tokens continue after those that were copied.
+      // The numbers of new tokens continue after the copied ones.
       await query(
         "SELECT setval(pg_get_serial_sequence('flowgate.token', 'seq'), max(seq)) FROM flowgate.token HAVING max(seq) > 0",
       );

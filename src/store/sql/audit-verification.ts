@@ -59,7 +59,7 @@ export class AuditCheck {
   #last: AuditHead;
   #entries = 0;
   #problem: string | undefined;
-  /** The entries about the deployments of revisions. Those of older versions have no digest. */
+  /** The entries about the deployments of revisions. Entries of older versions have no digest. */
   readonly #deployments = new Map<string, AuditEntry>();
   readonly #revisions = new Map<string, { readonly row: SummaryRow; readonly digest: string }>();
 
@@ -163,7 +163,7 @@ export class AuditCheck {
   }
 }
 
-/** What of a revision differs from its entry, as the subject and verb of a sentence. */
+/** Describes the differences between a revision and its audit entry, as the subject and verb of a sentence. */
 function describeChange(
   row: SummaryRow,
   digest: string,

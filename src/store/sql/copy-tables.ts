@@ -106,7 +106,7 @@ export async function copyTables(
  * `keys` is as `CopyOptions.keys`.
  */
 function createConversion([to, ...others]: readonly CredentialKey[] = []): (table: TableName, row: Row) => Row {
-  /** What columns are encrypted for, by the table that has it and the sequence number. */
+  /** The encryption contexts of columns, by the table that has them and the sequence number. */
   const names = new Map<TableName, Map<unknown, unknown>>();
 
   function encrypt(table: TableName, row: Row, to: CredentialKey): Row {

@@ -10,9 +10,9 @@ import { sessionContext } from "./tokens.ts";
 /** A column that is encrypted with a key of the credentials. Its table has a column `seq`. Null is not encrypted. */
 export type EncryptedColumn = {
   readonly column: string;
-  /** What has such a value, for operators. */
+  /** The owner of such a value, for operators. */
   readonly noun: string;
-  /** The table with what it is encrypted for, in its row with the same `seq`. It is copied before, or is the same. */
+  /** The table with the encryption context, in its row with the same `seq`. It is copied before, or is the same. */
   readonly namedBy: TableName;
   /** The column of that table. */
   readonly nameColumn: string;

@@ -17,7 +17,7 @@ const columns = {
   data: "data",
 } as const satisfies Record<keyof JournalEntry, string>;
 const names = Object.keys(columns) as (keyof JournalEntry)[];
-/** What is selected of an entry. */
+/** The selected columns of an entry. */
 export const entryColumns = names.map((name) => `${columns[name]} AS "${name}"`).join(", ");
 
 /** A statement of PostgreSQL has at most 65,535 parameters, one of SQLite 32,766. */
@@ -26,7 +26,10 @@ const rowsPerInsert = 500;
 /** The entries that are removed by one statement. */
 const pruneBatch = 1_000;
 
-/** To be called in a transaction. Those that are there already, since the outcome of an earlier attempt was not known, are left out. */
+/**
+ * To be called in a transaction. Skips entries that are there already because the outcome of an earlier attempt was not
+ * known.
+ */
 export async function appendEvents(query: Query, entries: readonly JournalEntry[]): Promise<void> {
   for (let start = 0; start < entries.length; start += rowsPerInsert) {
     const rows = entries.slice(start, start + rowsPerInsert);
@@ -63,7 +66,7 @@ export async function listEvents(query: Query, page: JournalQuery): Promise<Jour
   return { entries, next: rows.length > limit && last ? { seq: last.seq, runtime: last.runtime } : undefined };
 }
 
-/** Those of a page and of a reading. */
+/** Returns the conditions common to a page and a reading. */
 export function toEntryCondition({ kinds, maxLevel }: Pick<JournalQuery, "kinds" | "maxLevel">): Comparison[] {
   return [
     ["kind IN", kinds],
@@ -79,7 +82,7 @@ export async function findLastSeq(query: Query, runtime: string): Promise<number
   return row?.seq ?? 0;
 }
 
-/** Removes some of the oldest entries; those that are older than a time, if there is one. Resolves with their number. */
+/** Removes some of the oldest entries, or entries older than a time if there is one. Resolves with their number. */
 export async function removeOldest(query: Query, beforeMs = Number.MAX_SAFE_INTEGER): Promise<number> {
   const removed = await query(
     `DELETE FROM flowgate.event WHERE seq <=

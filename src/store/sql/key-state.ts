@@ -33,7 +33,10 @@ export async function readKeyState(query: Query): Promise<KeyState & { known: re
   return state;
 }
 
-/** The key of a store that was written before it recorded one: that of the newest revision, or the configured one if there is none. */
+/**
+ * The key of a store that was written before it recorded one: the newest revision's, or the configured one if there is
+ * none.
+ */
 export async function findKeyOfStore(query: Query, keys: CredentialKeys): Promise<CredentialKey> {
   const [newest] = await query<Pick<SummaryRow, "rev"> & Pick<ContentRow, "credentials">>(
     "SELECT rev, credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) ORDER BY seq DESC LIMIT 1",
@@ -62,8 +65,9 @@ export async function reportKnownKeys(query: Query, ids: readonly string[]): Pro
 }
 
 /**
- * Makes sure, until the transaction ends, that this is the key of all that is written. Rejects if a rotation has replaced it; the error
- * has its own property `replacedBy`, also when it was sent to another thread. Precedes `lockAudit` in all transactions.
+ * Makes sure, until the transaction ends, that this is the key of all writes. Rejects if a rotation has replaced it;
+ * the error has its own property `replacedBy`, even when it was sent to another thread. Precedes `lockAudit` in all
+ * transactions.
  */
 export async function assertCurrentKey(query: Query, id: string): Promise<void> {
   const [row] = await query<Pick<KeyRow, "key_id">>("SELECT key_id FROM flowgate.credential_key FOR SHARE");

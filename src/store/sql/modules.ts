@@ -3,7 +3,7 @@ import type { RevisionModule, StoredTarball } from "../module-store.ts";
 import { lockAudit } from "./audit-log.ts";
 import { insert, placeholders, type Query } from "./query.ts";
 
-/** How long a tarball is kept that no revision needs: it may be that of a commit in progress. */
+/** The time for which an unused tarball is kept: a commit in progress may need it. */
 const unusedTarballMs = 24 * 60 * 60_000;
 
 /** A JSON array of arrays: name, version, integrity, types. */
@@ -83,7 +83,7 @@ export async function listTarballs(query: Query, integrities: readonly string[])
   return rows.map(({ integrity }) => integrity);
 }
 
-/** Removes what no revision needs any more. The caller holds the lock of the audit log. */
+/** Removes modules that no revision needs any more. The caller holds the lock of the audit log. */
 export async function pruneModules(query: Query, timeMs: number): Promise<void> {
   await query(
     `DELETE FROM flowgate.module_set WHERE NOT EXISTS

@@ -8,9 +8,9 @@ import { appendAudit, lockAudit } from "./audit-log.ts";
 import { insert, placeholders, type Query } from "./query.ts";
 import { parseSubmitted } from "./submitted-nodes.ts";
 
-/** The table `node_credential`: what nodes have stored as their credentials, the newest of each. */
+/** The table `node_credential`: the newest credentials stored by each node. */
 type NodeCredentialRow = {
-  /** That of its audit entry, so that it grows with each write. */
+  /** The sequence number of its audit entry, which grows with each write. */
   seq: number;
   /** As JSON, which can represent all ids in all databases. */
   node_id: string;
@@ -22,7 +22,7 @@ type NodeCredentialRow = {
   written_at_ms: number;
 };
 
-/** What the credentials of a node are encrypted for. `id` is the column `node_id`. */
+/** Returns the encryption context of a node's credentials. `id` is the column `node_id`. */
 export function nodeSealName(id: string): string {
   return `node ${id}`;
 }
@@ -35,7 +35,7 @@ type Written = {
   readonly set: NonNullable<CredentialSet>;
 };
 
-/** What nodes have stored as their credentials, by their ids. */
+/** The credentials that nodes have stored, by node id. */
 export class WrittenCredentials {
   readonly #rows: ReadonlyMap<string, Written>;
   /** The newest write. */
@@ -79,7 +79,7 @@ export class WrittenCredentials {
     return Object.freeze({ ...written, credentials });
   }
 
-  /** The credentials of a revision with what nodes of these types have stored since. */
+  /** The credentials of a revision, with later writes by nodes of these types. */
   replace(sets: CredentialSets, seq: number, types: ReadonlyMap<string, string>): CredentialSets {
     const replaced = new Map(sets);
     // A node of another type could send them elsewhere.
@@ -93,7 +93,7 @@ export class WrittenCredentials {
     return replaced;
   }
 
-  /** Those of nodes that are not deployed yet. */
+  /** Returns the credentials of nodes that are not deployed yet. */
   unclaimed(): CredentialSets {
     const sinceMs = Date.now() - writtenLimits.unclaimedMs;
     return new Map(
@@ -124,7 +124,7 @@ type WriteCall = Pick<CredentialWrite, "token"> & {
   readonly sinceSeq: number;
 };
 
-/** Encrypts what nodes of the active revision have stored. */
+/** Encrypts credentials stored by nodes of the active revision. */
 export function toWriteCall(
   { sets, sinceSeq, token }: CredentialWrite,
   active: Revision,
@@ -208,7 +208,7 @@ async function findSubmitted(query: Query, seq: number): Promise<(id: string) =>
   return (id) => tests.some((test) => test(id));
 }
 
-/** Counts what is stored, except for these nodes. */
+/** Counts stored credentials, except for these nodes. */
 async function readTotals(query: Query, ids: readonly string[]) {
   const [found] = await query<{ count: number; bytes: number | string | null; unclaimed: number }>(
     `SELECT count(*) AS count, sum(length(credentials)) AS bytes, count(*) FILTER (WHERE type IS NULL) AS unclaimed
@@ -238,7 +238,7 @@ async function readTotals(query: Query, ids: readonly string[]) {
 
 type LaterRow = Pick<NodeCredentialRow, "seq" | "type"> & { readonly id: string };
 
-/** What nodes have written that a revision does not consider. */
+/** Finds credentials written after those that a revision takes into account. */
 export async function findLater(query: Query, seq: number): Promise<LaterRow[]> {
   const rows = await query<Pick<NodeCredentialRow, "seq" | "type" | "node_id">>(
     "SELECT seq, type, node_id FROM flowgate.node_credential WHERE seq > $1",
@@ -253,7 +253,7 @@ export function mustConsider(later: readonly LaterRow[], submitted: string): boo
   return later.some(({ type, id }) => type === null || isSubmitted(id));
 }
 
-/** Makes what nodes have written newer than a revision that does not consider it, unless that determines their credentials. */
+/** Makes node writes newer than a revision that does not consider them, unless that determines their credentials. */
 export async function keepLater(
   query: Query,
   later: readonly LaterRow[],
@@ -265,14 +265,14 @@ export async function keepLater(
   }
 }
 
-/** Removes what was written for nodes that are deployed with it now. */
+/** Removes writes for undeployed nodes that are deployed with it now. */
 export async function removeClaimed(query: Query, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     await query("DELETE FROM flowgate.node_credential WHERE type IS NULL AND node_id = $1", [JSON.stringify(id)]);
   }
 }
 
-/** Removes what is older than all revisions, which have it or determine something else. */
+/** Removes writes older than all revisions, which contain or override them. */
 export async function pruneCredentials(query: Query): Promise<void> {
   await query(
     "DELETE FROM flowgate.node_credential WHERE type IS NOT NULL AND base_seq < (SELECT min(seq) FROM flowgate.revision)",

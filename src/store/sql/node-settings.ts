@@ -13,7 +13,7 @@ type SettingRow = {
   value: Uint8Array;
 };
 
-/** What a setting is encrypted for. `name` is the column. */
+/** Returns the encryption context of a setting. `name` is the column. */
 export function settingSealName(name: string): string {
   return `setting ${name}`;
 }

@@ -42,7 +42,7 @@ export type ProposedRow = {
 
 export type AssignedRow = { seq: number; created_at_ms: number; expires_at_ms: number };
 
-/** All null while nobody has closed it. */
+/** All null while the proposal is open. */
 export type ClosingRow = {
   closed: ProposalClosing["state"] | null;
   closed_at_ms: number | null;
@@ -57,7 +57,7 @@ export type ProposalRow = ProposedRow & AssignedRow & ClosingRow;
 
 export type ProposalContentRow = { flows: Uint8Array; credentials: Uint8Array };
 
-/** What the credentials of a proposal are encrypted for. Not the `rev` of a revision, which contains no space. */
+/** Returns the encryption context of a proposal's credentials. It differs from every `rev`, which contains no space. */
 export function sealNameOf(id: string): string {
   return `proposal ${id}`;
 }

@@ -80,13 +80,13 @@ async function assertBelow(
   if (ofUser >= perUser) {
     throw new FlowgateError(
       "limit_exceeded",
-      `you have ${ofUser} open proposals, and approvals.maxOpenPerUser permits no more: withdraw one`,
+      `open proposal limit reached (${ofUser}, approvals.maxOpenPerUser): withdraw one first`,
     );
   }
   if (found >= total) {
     throw new FlowgateError(
       "limit_exceeded",
-      `there are ${found} open proposals, and approvals.maxOpen permits no more: have some approved, rejected or withdrawn`,
+      `open proposal limit of all users reached (${found}, approvals.maxOpen): approve, reject or withdraw one first`,
     );
   }
 }
@@ -107,7 +107,7 @@ async function removeOld(query: Query, activeRev: string, nowMs: number): Promis
   }
 }
 
-/** How a proposal is closed. `rev` is the revision that its approval makes. */
+/** The closing of a proposal. `rev` is the revision made by its approval. */
 export type CloseProposalCall = {
   readonly id: string;
   readonly state: ProposalClosing["state"];

@@ -10,7 +10,7 @@ export type Query = <Row extends object>(
   withinMs?: number,
 ) => Promise<Row[]>;
 
-/** The time of the store in milliseconds since the epoch: that of the database, which its replicas share. */
+/** The time of the store in milliseconds since the epoch: the database's, which its replicas share. */
 export const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /** Replaces U+0000, which PostgreSQL's text can't contain, so that stores can be copied. Other values are returned unchanged. */

@@ -225,7 +225,7 @@ export async function toCommitCall(draft: RevisionDraft, key: CredentialKey): Pr
   };
 }
 
-/** What the database assigns to a revision when it is written. */
+/** The values that the database assigns when a revision is written. */
 export type AssignedColumns = Pick<SummaryRow, "seq" | "committed_at_ms">;
 
 /** The revision of a draft that was written. Frozen. */
@@ -253,7 +253,7 @@ function parseKept(json: string): KeptCredentials {
   return new Map(entries.map(([id, type, rev, names = []]) => [id, { type, rev, names }]));
 }
 
-/** The audit entries of a commit. That of the deployment has the author, that of an approval who has approved it. */
+/** The audit entries of a commit. The deployment's has the author, the approval's the approver. */
 export function toAuditRecords(
   row: SummaryRow & ContentRow,
   { approval, unapproved }: Pick<CommitCall, "approval" | "unapproved">,
@@ -280,10 +280,11 @@ export function toPruneRecord(revs: readonly string[]): AuditRecord {
 }
 
 /**
- * The digest of a revision in its audit entry: the SHA-256 of its fields, a period, and the SHA-256 of its flows as they are stored,
- * both in hexadecimal. The fields are hashed as the UTF-8 encoding of a JSON array without spaces; absent ones are null. If a proposal was
- * deployed, its id follows, and who has approved it. Message, pin and outcome are not part of it, since they may change. Nor are the credentials: they are encrypted again when a store is migrated,
- * and their encryption detects changes. Must never change.
+ * The digest of a revision in its audit entry: the SHA-256 of its fields, a period, and the SHA-256 of its flows as
+ * they are stored, both in hexadecimal. The fields are hashed as the UTF-8 encoding of a JSON array without spaces;
+ * absent ones are null. If a proposal was deployed, its id and its approver follow. Message, pin and outcome are not
+ * part of it, since they may change. Nor are the credentials: they are encrypted again when a store is migrated, and
+ * their encryption detects changes. Must never change.
  */
 export function digestRevision(row: SummaryRow, flowsHash: string): string {
   const fields = [
@@ -306,7 +307,7 @@ export function digestRevision(row: SummaryRow, flowsHash: string): string {
   if (row.proposal_id !== null) {
     fields.push(row.proposal_id, row.approved_by, row.approver_token_id, row.approver_token_name);
   }
-  // Text as it is read from either database.
+  // The same text from either database.
   const stored = fields.map((value) => toPortable(typeof value === "string" ? value.toWellFormed() : value));
   return `${hash("sha256", JSON.stringify(stored))}.${flowsHash}`;
 }

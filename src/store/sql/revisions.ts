@@ -43,7 +43,7 @@ import {
 
 export type Newest = AssignedColumns & Pick<SummaryRow, "rev">;
 
-/** How long the key of a commit can't be used for another one. */
+/** The time for which a commit's key can't be used for another commit. */
 const keyLifetimeMs = 24 * 60 * 60_000;
 
 /** The number of revisions that are removed at once. Limits how long commits wait for a removal. */
@@ -51,7 +51,7 @@ export const pruneBatch = 100;
 
 /** The newest known revision, in memory, with what its nodes have stored as their credentials. */
 export class ActiveRevision {
-  /** Without what nodes have stored. */
+  /** Without node writes. */
   #committed: Revision;
   #written: WrittenCredentials;
   #revision: Revision;

@@ -9,13 +9,13 @@ import { type EncryptedColumn, encryptAgain, encryptedColumns } from "./encrypte
 import { readKeyState } from "./key-state.ts";
 import type { Query } from "./query.ts";
 
-/** How a rotation uses a database, beside the services that do. */
+/** A rotation's access to a database that services use at the same time. */
 export interface RotationAccess {
   readonly query: Query;
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
   /**
-   * Resolves with the names of the services that use the database and do not know the key. If there are none, none starts without it
-   * before `release`.
+   * Resolves with the names of the services that use the database and do not know the key. If the list is empty, no
+   * such service starts before `release`.
    */
   findUnaware(query: Query, keyId: string): Promise<readonly string[]>;
   release(): void;
@@ -208,7 +208,7 @@ async function record(query: Query, kind: AuditKind, detail: string): Promise<vo
   await appendAudit(await lockAudit(query), [{ kind, origin: systemOrigin, detail }]);
 }
 
-/** How often, and after which time, what has failed because of the database is tried again. */
+/** The number of attempts after a failure of the database, and the time between them. */
 const attempts = 30;
 const retryMs = 1_000;
 

@@ -85,7 +85,7 @@ export type Write<
   keyId?: string,
 ) => ReturnType<Operations[Name]>;
 
-/** How an adapter reads and writes. */
+/** The reads and writes of an adapter. */
 export type Access = { readonly query: Query; readonly write: Write };
 
 export function createAuditStore({ query, write }: Access, verify: AuditStore["verify"]): AuditStore {
@@ -257,11 +257,11 @@ type CredentialWriting = {
   readonly write: (call: Parameters<typeof writeCredentials>[1], keyId: string) => ReturnType<typeof writeCredentials>;
   /** Resolves when the newest revision is the active one. */
   readonly catchUp: () => Promise<unknown>;
-  /** Reads what nodes have written. */
+  /** Reads the node writes. */
   readonly refresh: () => Promise<void>;
 };
 
-/** The method of a flow store that stores what nodes write. */
+/** The method of a flow store that stores node writes. */
 export function createCredentialWriting({
   active,
   keys,

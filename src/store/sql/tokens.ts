@@ -32,7 +32,7 @@ type ListedRow = TokenRow & { seq: number; last_used_at_ms: number | null };
 const columns =
   "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms, session";
 
-/** What a session is encrypted for, see `seal`. */
+/** Returns the encryption context of a session, see `seal`. */
 export function sessionContext(hash: Uint8Array): Uint8Array {
   return hash;
 }
@@ -116,7 +116,7 @@ type InsertTokenCall = {
   readonly limits: NamedTokenLimits | undefined;
 };
 
-/** Encrypts what a session keeps. */
+/** Encrypts the data of a session. */
 export function toInsertTokenCall(
   token: StoredToken,
   entry: AuditRecord,
@@ -147,13 +147,13 @@ async function assertBelow(query: Query, username: string, { perUser, total, now
   if (ofUser >= perUser) {
     throw new FlowgateError(
       "limit_exceeded",
-      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: list them, and revoke one`,
+      `token limit reached (${ofUser}, adminAuth.maxTokensPerUser): revoke one first`,
     );
   }
   if (found >= total) {
     throw new FlowgateError(
       "limit_exceeded",
-      `there are ${found} named tokens, and adminAuth.maxTokens permits no more: list them, and revoke some`,
+      `token limit of all users reached (${found}, adminAuth.maxTokens): revoke one first`,
     );
   }
 }

@@ -59,8 +59,8 @@ export async function backupStore(path: string, file: string): Promise<void> {
 }
 
 /**
- * Replaces the database by a backup. Keeps the previous database under another name, and resolves with that path if there
- * was one. Created files belong to the owner of the database's folder, also if root runs this.
+ * Replaces the database by a backup. Keeps the previous database under another name, and resolves with that path if
+ * there was one. Created files belong to the owner of the database's folder, even if root runs this.
  */
 export async function restoreStore(file: string, path: string): Promise<string | undefined> {
   assertExists(file, backupHint);
@@ -119,7 +119,7 @@ async function rotateStore(path: string, options: RotationOptions): Promise<Rota
       },
       async findUnaware(_, keyId) {
         const { known } = await readKeyState(query);
-        // A service that was killed has left what it knew.
+        // A killed service has left the list of its keys.
         const isAware = known.includes(keyId) || (lock ??= tryLockDataDir(folder, setOwner)) !== undefined;
         return isAware ? [] : ["the service that uses the store"];
       },

@@ -4,7 +4,7 @@ import { hasCode } from "@flowgate/base/error-code";
 import { nowMs, type Query } from "../sql/query.ts";
 import { markInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./errors.ts";
 
-/** How long a connection waits for a lock. The one of the event loop blocks it during that time. */
+/** The time that a connection waits for a lock. The event loop's connection blocks it meanwhile. */
 export const lockTimeoutMs = { eventLoop: 500, thread: 5_000 };
 
 /** Must be set on each connection: a commit is on the disk before it returns. */
@@ -23,7 +23,7 @@ export function connectThread(path: string): DatabaseSync {
   return db;
 }
 
-/** Filters have statements of their own, for which there is space besides those that are used always. */
+/** Filters have statements of their own, for which there is space beside the constant ones. */
 const maxStatements = 100;
 
 /** Returns the function that runs statements. It keeps them, and prepares them again after the database was closed and opened. */

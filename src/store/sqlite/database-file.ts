@@ -18,10 +18,10 @@ export function connectCommand(path: string): DatabaseSync {
   }
 }
 
-/** What to do if the database of a store does not exist. */
+/** The advice for a missing database of a store. */
 export const storeHint =
   "name the data directory with --data-dir, FLOWGATE_DATA_DIR or dataDir, or the store with --store, FLOWGATE_STORE or store";
-/** What to do if a backup does not exist. */
+/** The advice for a missing backup. */
 export const backupHint = "name a file created by flowgate backup";
 
 export function assertExists(path: string, hint: string): void {

@@ -40,7 +40,7 @@ function configure(db: DatabaseSync, path: string): void {
  */
 export function reopenDatabase(db: DatabaseSync, path: string): void {
   if (db.isOpen) {
-    // The last connection moves what was committed from the write-ahead log to the database. If it can't, the log is read again.
+    // The last connection moves commits from the write-ahead log to the database. If it can't, the log is read again.
     db.close();
   }
   db.open();
@@ -61,8 +61,8 @@ export function checkDatabase(db: DatabaseSync): void {
 }
 
 /**
- * Creates the file with mode 600 before SQLite would create it with the mode of the umask. An existing file is not opened:
- * closing a file drops all locks that this process has on it, those of other connections included
+ * Creates the file with mode 600 before SQLite would create it with the mode of the umask. An existing file is not
+ * opened: closing a file drops all locks that this process has on it, including other connections'
  * (https://sqlite.org/howtocorrupt.html, 2.2). Therefore the function is synchronous too.
  */
 export function createPrivateFile(path: string): void {

@@ -165,7 +165,7 @@ async function findNewestSeq(query: Query): Promise<number> {
   return row?.seq ?? 0;
 }
 
-/** What the entries take, without pages that are free. */
+/** Returns the size of the entries, without free pages. */
 function usedBytes(db: DatabaseSync): number {
   return (readPragma(db, "page_count") - readPragma(db, "freelist_count")) * readPragma(db, "page_size");
 }

@@ -223,7 +223,7 @@ const tables = `
 const released: readonly string[] = [];
 const schemaVersion = firstVersion + released.length;
 
-/** Creates the schema in an empty database, or migrates an older one. `migrations`: those of this version. */
+/** Creates the schema in an empty database, or migrates an older one. `migrations`: this version's. */
 export function migrate(db: DatabaseSync, path: string, migrations = released): void {
   const newest = firstVersion + migrations.length;
   if (readVersion(db, path, newest) === newest) {
@@ -285,7 +285,7 @@ export function assertFlowgateDatabase(db: DatabaseSync, path: string): void {
   }
 }
 
-/** Throws if the schema is that of an older version. */
+/** Throws if the schema has an older version. */
 export function assertCurrentSchema(db: DatabaseSync, path: string): void {
   if (readVersion(db, path) < schemaVersion) {
     throw new Error(

@@ -64,8 +64,8 @@ async function* readTable(db: DatabaseSync, table: TableName): AsyncGenerator<re
 }
 
 /**
- * Creates a database, which appears at `path` when it is complete. Its folder is locked until the writer is disposed. Created files
- * belong to the owner of the folder, also if root runs this.
+ * Creates a database, which appears at `path` when it is complete. Its folder is locked until the writer is disposed.
+ * Created files belong to the owner of the folder, even if root runs this.
  */
 export async function openTableWriter(path: string): Promise<TableWriter> {
   using stack = new DisposableStack();

@@ -43,7 +43,7 @@ async function write({ name, argument, keyId }: WriteCall): Promise<unknown> {
     }
     return result;
   } catch (error) {
-    // Until the log is read again, nothing may be written after what has failed.
+    // Until the log is read again, nothing may be written after the failed write.
     if (isInDoubt(error)) {
       db.close();
     }

@@ -147,7 +147,7 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     await page.getByRole("button", { name: "Undo", exact: true }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("What is lost:").waitFor();
-    await dialog.getByText("The context of what is removed: 3 nodes and tabs.").waitFor();
+    await dialog.getByText("Context of removed items: 3 nodes and tabs.").waitFor();
     await dialog.getByText("return msg;").waitFor();
     expect(await console.violations()).toEqual([]);
     await dialog.getByLabel("Message").fill("It threw");

@@ -70,7 +70,7 @@ const library: Row[] = [
     rpc: rpc(setLibraryEntry, { type: "functions", path: "a/", content: greet }),
     rejection: {
       ...invalidEntry,
-      message: "path: must be the name of an entry, with those of its folders, such as tools/greet.js",
+      message: "path: must be the path of an entry, such as tools/greet.js",
     },
   },
   {

@@ -62,7 +62,9 @@ const kinds = [
 
 type Listener = (event: Event) => void;
 
-/** The events of the service while the page is open. Resumes after what was received, so that nothing is missed. */
+/**
+ * Follows the service's events while the page is open. Resumes after the last event received, so that none is missed.
+ */
 class Live {
   readonly #listeners = new Set<Listener>();
   readonly #watchers = new Set<() => void>();
@@ -93,7 +95,7 @@ class Live {
     try {
       await followEvents(transport, { kinds }, { onEvent, onConnection }, signal);
     } catch {
-      // The user may not receive events: the page shows what it has read.
+      // The user may not receive events: the page keeps its current data.
     }
   }
 

@@ -23,8 +23,8 @@ export const openApiUrl = `${apiUrl}/openapi.json`;
 export const metricsUrl = `${apiUrl}/metrics`;
 
 /**
- * What follows a page such as `/flows` in the path of the address; empty: nothing. The router has decoded its path in part, so that an id
- * with a percent sign could not be told from one that is encoded.
+ * Returns the part of the address's path after a page such as `/flows`, or "" if there is none. Reads `location`
+ * because the router decodes its path in part, which makes an id with a percent sign ambiguous.
  */
 export function readPathBelow(page: string): string {
   return location.pathname.slice(consolePath.length + page.length + 1);

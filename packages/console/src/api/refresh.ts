@@ -3,8 +3,8 @@ import { createConnectQueryKey } from "@connectrpc/connect-query";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 
 /**
- * Reads again what a method has returned. Requests that were sent before a change may be answered with what was there before: they are
- * followed by another one, and not cancelled, since frequent changes would then never show a result.
+ * Refetches the results of a method. A request sent before a change may return the old state: another request follows
+ * it. It is not cancelled, since frequent changes would then never show a result.
  */
 class Refresher {
   readonly #queries: QueryClient;
@@ -35,7 +35,7 @@ class Refresher {
 
 const refreshers = new WeakMap<QueryClient, Map<DescMethod, Refresher>>();
 
-/** Resolves when the queries of a method show what is true now. */
+/** Resolves when the queries of a method show the current state. */
 export async function refresh(queries: QueryClient, method: DescMethod): Promise<void> {
   const ofClient = refreshers.get(queries) ?? new Map<DescMethod, Refresher>();
   refreshers.set(queries, ofClient);

@@ -3,7 +3,10 @@ import { createConnectTransport } from "@connectrpc/connect-web";
 import { QueryClient } from "@tanstack/react-query";
 import { apiUrl } from "./paths.ts";
 
-/** Which pages of other origins can't send: the service requires it of calls with the cookie of a session that change something. */
+/**
+ * Sets a header that pages of other origins can't send. The service requires it of changing calls with a session
+ * cookie.
+ */
 const protectFromForgery: Interceptor = (next) => (request) => {
   request.header.set("X-CSRF-Protection", "1");
   return next(request);
@@ -25,7 +28,7 @@ export function createTransport(fields?: Blob): Transport {
   });
 }
 
-/** What the pages have read of the API. Events refresh it (live.ts), so that it is not polled. */
+/** The cache of API responses. Events invalidate it (live.ts), so there is no polling. */
 export function createQueries(): QueryClient {
   return new QueryClient({
     defaultOptions: {

@@ -7,7 +7,9 @@ type Action = {
   readonly reset: () => void;
 };
 
-/** The state of something that a user does, one at a time. Its result is not kept, unlike that of a mutation: it can be a secret. */
+/**
+ * The state of a user's action, one at a time. Its result is not kept, unlike a mutation's, since it can be a secret.
+ */
 export function useAction(): Action {
   const [state, setState] = useState<{ readonly isBusy: boolean; readonly error: unknown }>(idle);
   const run = async (action: () => Promise<unknown>): Promise<void> => {

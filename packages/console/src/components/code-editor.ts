@@ -8,7 +8,7 @@ import type { CodeLanguage } from "./code-language.ts";
 import { cspNonce } from "./csp-nonce.ts";
 import "./code-editor.css";
 
-/** What all editors have. Control and format characters in code are visible. */
+/** The extensions common to all editors. Control and format characters in code are made visible. */
 function editorExtensions(language: CodeLanguage, label: string): Extension[] {
   return [
     EditorView.cspNonce.of(cspNonce),

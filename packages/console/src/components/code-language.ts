@@ -2,7 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 
 export type CodeLanguage = "javascript" | "json" | "text";
 
-/** Of function nodes. */
+/** Properties of function nodes that contain JavaScript. */
 const scripts: ReadonlySet<string> = new Set(["func", "initialize", "finalize"]);
 
 export function detectLanguage(property: string, values: readonly (JsonValue | undefined)[]): CodeLanguage {

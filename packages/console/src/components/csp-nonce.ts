@@ -1,2 +1,2 @@
-/** What the Content Security Policy of this page requires of styles that scripts add. */
+/** The nonce that this page's Content Security Policy requires of styles added by scripts. */
 export const cspNonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

@@ -54,7 +54,10 @@ export function Dialog({
   );
 }
 
-/** What the dialog has removed can't have the focus: the page has it then, and not the body, so that Tab goes on there. */
+/**
+ * Moves the focus to the page's content if its element was removed with the dialog; from the body, Tab would start at
+ * the top.
+ */
 function focusAgain(element: Element | null): void {
   const target = element?.isConnected === true ? element : document.querySelector("#content");
   if (target instanceof HTMLElement) {
@@ -160,7 +163,7 @@ export function ConfirmButton({
   readonly description: ReactNode;
   readonly confirm: string;
   readonly isDangerous?: boolean;
-  /** Of many of the same kind, which would be too loud in the colours of danger. */
+  /** True to avoid the danger colours, which are too loud on many buttons of the same kind. */
   readonly isPlain?: boolean;
   readonly isDisabled?: boolean;
   readonly onConfirm: () => Promise<unknown>;

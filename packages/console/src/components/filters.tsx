@@ -130,7 +130,7 @@ export function TimeFilter({
   );
 }
 
-/** Such as `2026-11-26T23:50`; empty for what is no time. */
+/** Formats a time such as `2026-11-26T23:50`; empty if it is not a valid time. */
 function toLocal(time: string): string {
   const ms = Date.parse(time);
   if (Number.isNaN(ms)) {

@@ -4,7 +4,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { texts } from "../texts/app.ts";
 import { Loading, Problem } from "./notice.tsx";
 
-/** The heading of a page, with its controls at the side, and what follows. Sets the title of the window. */
+/** The heading of a page with its controls, and the page's content. Sets the title of the window. */
 export function Page({
   title,
   actions,

@@ -18,7 +18,7 @@ import { lossesOf } from "./losses.ts";
 import { visibleText } from "./visible-text.ts";
 import "./plan.css";
 
-/** What a deployment would do: first what it would break, then what it stops and starts, then what it changes. */
+/** The effects of a deployment: breakage first, then stops and starts, then changes. */
 export function Plan({
   plan,
   type,
@@ -26,10 +26,10 @@ export function Plan({
   nodes = [],
 }: {
   readonly plan: PlanFlowsResponse;
-  /** Absent: what is lost is shown elsewhere. */
+  /** Absent: losses are shown elsewhere. */
   readonly type?: DeploymentType;
   readonly modules?: readonly FlowModule[];
-  /** Of the flows that are deployed, if they are known here. They name nodes that do not change. */
+  /** The deployed nodes, if known here. They provide names for unchanged nodes. */
   readonly nodes?: readonly Node[];
 }): ReactNode {
   return (
@@ -68,7 +68,7 @@ export function Harm({
   readonly plan: Pick<PlanFlowsResponse, "missingTypes" | "warnings" | "activeOutcome" | "activeOutcomeMessage">;
   readonly modules?: readonly FlowModule[];
 }): ReactNode {
-  // They may be those of modules that the deployment installs.
+  // Missing types may come from modules that the deployment installs.
   const missing = modules.length === 0 ? plan.missingTypes : [];
   return (
     <>

@@ -72,7 +72,7 @@ export function RevisionOutcome({
   );
 }
 
-/** Which nodes deployments restart. */
+/** The nodes that each type of deployment restarts. */
 export const deploymentTypes: Readonly<Record<number, string>> = {
   [DeploymentType.FULL]: texts.types.full,
   [DeploymentType.NODES]: texts.types.nodes,

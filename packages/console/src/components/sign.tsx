@@ -4,7 +4,7 @@ import { describeHealth, describeOutcome, describeState, type Tone } from "./des
 
 export type { Tone };
 
-/** A short word in colour, such as an outcome. The word says it too, for those who do not see the colour. */
+/** A short word in colour, such as an outcome. The word alone suffices without the colour. */
 export function Sign({ tone, children }: { readonly tone: Tone; readonly children: ReactNode }): ReactNode {
   return (
     <span className="sign" data-tone={tone}>

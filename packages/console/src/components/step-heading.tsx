@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
 
-/** The heading of a step that someone has come to: it gets the focus, so that what follows is read from here. */
+/** The heading of the current step. It gets the focus, so that screen readers continue from here. */
 export function StepHeading({ children }: { readonly children: ReactNode }): ReactNode {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);

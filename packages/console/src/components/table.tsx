@@ -4,7 +4,7 @@ import { Problem } from "./notice.tsx";
 
 export type Column<Row> = {
   readonly title: string;
-  /** The title is not shown, such as that of a column of buttons. */
+  /** True to hide the title, as for a column of buttons. */
   readonly isUntitled?: boolean;
   readonly cell: (row: Row) => ReactNode;
 };

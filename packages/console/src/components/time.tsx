@@ -29,7 +29,7 @@ export function ExactTime({ at }: { readonly at: Timestamp | undefined }): React
   );
 }
 
-/** What is a little in the future is later than the last tick of this page's clock, or by the clock of another machine. */
+/** Formats a time up to a minute ahead as now: the page's clock ticks slowly, and another machine's may differ. */
 function formatAge(ahead: number): string {
   const seconds = ahead > 0 && ahead < 60 ? 0 : ahead;
   const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? (["second", 1] as const);

@@ -1,4 +1,4 @@
-/** Text with its control and format characters escaped, which could otherwise hide what it says, or change how what follows is shown. */
+/** Escapes the control and format characters of text, which could hide parts of it or reorder the text around it. */
 export function visibleText(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,

@@ -66,7 +66,7 @@ const palette: ReadonlyMap<string, Row> = new Map<string, Row>([
   ["watch", ["#deb887", "watch", 0, 1]],
 ]);
 
-/** Of nodes of other modules: a configuration does not have their colours. */
+/** The colour of nodes of other modules, whose own colours are not part of a configuration. */
 const neutralColor = "#d6dde3";
 const subflowColor = "#ddaa99";
 

@@ -88,7 +88,7 @@ const drawnAspects: ReadonlySet<NodeAspect> = new Set([
   NodeAspect.ORDER,
 ]);
 
-/** Marks the elements of one version. Those that the other does not have are marked with `otherwise`. */
+/** Marks the elements of one version. Elements that the other version lacks are marked with `otherwise`. */
 function mark(
   elements: readonly Element[],
   others: readonly Element[],

@@ -6,7 +6,7 @@ export type MeasureText = (text: string) => number;
 export type ChangeMark = "added" | "removed" | "changed" | "moved";
 
 type Base = {
-  /** Of the node, or for wires `<id>:<output>:<id>`. Unique among the elements of its kind. */
+  /** The id of the node, or `<id>:<output>:<id>` for a wire. Unique among the elements of its kind. */
   readonly id: string;
   readonly box: Box;
   readonly change?: ChangeMark;
@@ -63,7 +63,7 @@ export type SubflowPortElement = Base & {
   readonly kind: "port";
   readonly direction: "in" | "out" | "status";
   readonly label: string;
-  /** Of an output, from 1. */
+  /** The number of the output, from 1. */
   readonly number: number | undefined;
 };
 
@@ -85,7 +85,7 @@ export type Drawing = {
   readonly bounds: Box | undefined;
 };
 
-/** What has to be in view for all to be seen. */
+/** Returns the box that contains all visible elements. */
 export function boundsOf(elements: readonly Element[]): Box | undefined {
   const visible = elements.filter(({ kind }) => kind !== "link" && kind !== "stub");
   const box = union(visible.map((each) => each.box));

@@ -38,7 +38,7 @@ export function FlowView({
 /** A longer list is of no use to anyone; the filter is. */
 const maxEntries = 200;
 
-/** The nodes of a tab or subflow as a list: what the drawing shows, for screen readers and the keyboard. */
+/** The nodes of a tab or subflow as a list: the content of the drawing for screen readers and the keyboard. */
 function Outline({
   nodes,
   container,

@@ -4,8 +4,8 @@ export type Point = { readonly x: number; readonly y: number };
 export type Box = Point & { readonly width: number; readonly height: number };
 
 /**
- * The measures of Node-RED's workspace, in its units. Positions are those of the configuration, so that a picture has the proportions
- * that the author of the flow has seen.
+ * The measures of Node-RED's workspace, in its units. Positions come from the configuration, so that a picture has the
+ * proportions of the author's editor.
  */
 export const measures = {
   node: { width: 100, height: 30, radius: 5 },
@@ -18,7 +18,10 @@ export const measures = {
   group: { margin: 26, line: 16, minimum: 40 },
 } as const;
 
-/** Of a node with the label in `lines`, of which the widest has `textWidth`. Without a label: undefined. */
+/**
+ * Returns the size of a node with a label of `lines`, the widest of which has `textWidth`. Undefined: the node has no
+ * label.
+ */
 export function nodeSize(
   label: { readonly lines: number; readonly textWidth: number } | undefined,
   ports: { readonly inputs: number; readonly outputs: number },
@@ -146,7 +149,7 @@ export function centerOf({ x, y, width, height }: Box): Point {
   return { x: x + width / 2, y: y + height / 2 };
 }
 
-/** Whole hundredths are enough for a picture, and keep lists of what is drawn readable. */
+/** Rounds to hundredths: precise enough for a picture, and readable in lists of elements. */
 function rounded(curve: readonly number[]): Curve {
   return curve.map((value) => Math.round(value * 100) / 100);
 }

@@ -7,7 +7,7 @@ const clickDistance = 5;
 
 const keyStep = 80;
 
-/** Of one notch of a wheel or one press of a key. */
+/** The factor for one notch of a wheel or one key press. */
 const zoomStep = 1.25;
 
 /**

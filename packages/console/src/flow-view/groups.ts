@@ -38,7 +38,7 @@ type Context = {
   readonly measureText: MeasureText;
 };
 
-/** Nobody nests as many; the stack has to suffice for any input. */
+/** More than any real nesting; protects the stack from arbitrary input. */
 const maxDepth = 50;
 
 /** `open`: the groups that are being drawn; a group that contains itself is ignored in its own box. */

@@ -8,7 +8,10 @@ import { fit, visibleBox, type Size } from "./viewport.ts";
 
 const size: Size = { width: 160, height: 108 };
 
-/** All of a drawing in a corner, with a frame around what is seen. A click moves there; the keyboard has the arrows of the canvas. */
+/**
+ * The whole drawing in a corner, with a frame around the visible part. A click moves there; the keyboard has the arrows
+ * of the canvas.
+ */
 export function Minimap({
   view,
   drawing,

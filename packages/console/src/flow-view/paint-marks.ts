@@ -42,7 +42,7 @@ export function paintSign(canvas: Canvas, element: Element, theme: Theme, scale:
   canvas.fillText(changeSigns[change], x, y + radius * 0.08);
 }
 
-/** What is live on a node: its status below it, the number of its errors above it, and of its messages beside the status. */
+/** Paints the live state of a node: its status below, its error count above, its message count beside the status. */
 export function paintBadges(
   canvas: Canvas,
   node: NodeElement,

@@ -12,7 +12,7 @@ export type Canvas = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2
 
 export type Scene = { readonly drawing: Drawing; readonly index: SpatialIndex<Element> };
 
-/** What is painted of each element: all; what can be seen of a small picture; or only blocks of colour and lines. */
+/** The level of detail: everything, the parts visible in a small picture, or blocks of colour and lines only. */
 type Detail = "full" | "shapes" | "blocks";
 
 const detailScales = { full: 0.5, shapes: 0.25 } as const;
@@ -33,7 +33,7 @@ export type Picture = {
   readonly isThumbnail?: boolean;
 };
 
-/** Paints what is visible of a scene; with `region`, only that part of it. */
+/** Paints the visible part of a scene; with `region`, only that part. */
 export function paint(canvas: Canvas, scene: Scene, picture: Picture, region?: Box): void {
   const { view, size, pixelRatio, theme } = picture;
   const area = region ?? visibleBox(view, size);

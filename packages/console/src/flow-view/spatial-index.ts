@@ -3,7 +3,7 @@ import { intersects, type Box } from "./geometry.ts";
 /** Most nodes are in one or two cells. */
 const cellSize = 512;
 
-/** What covers more cells is compared on every query. */
+/** Items that cover more cells are compared on every query. */
 const maxCells = 64;
 
 export class SpatialIndex<T extends { readonly box: Box }> {

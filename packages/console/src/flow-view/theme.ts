@@ -1,6 +1,6 @@
 import type { ChangeMark } from "./elements.ts";
 
-/** The colours of everything but nodes, which have those of Node-RED's palette in both themes. */
+/** The colours of everything but nodes, which have the colours of Node-RED's palette in both themes. */
 export type Theme = {
   readonly background: string;
   readonly grid: string;
@@ -81,7 +81,9 @@ export const changeSigns: Readonly<Record<ChangeMark, string>> = {
   moved: "→",
 };
 
-/** A colour that is written in flows, where it is any text: only what can be nothing but a colour is used. */
+/**
+ * Returns the colour if the text, which is untrusted, is a valid colour and nothing else; otherwise the alternative.
+ */
 export function safeColor(text: string, otherwise: string): string {
   return /^(#[0-9a-f]{3,8}|[a-z]{3,24}|rgba?\([0-9., %]{5,40}\))$/i.test(text) ? text : otherwise;
 }

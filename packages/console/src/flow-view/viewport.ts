@@ -1,6 +1,6 @@
 import { centerOf, type Box, type Point } from "./geometry.ts";
 
-/** What of a drawing is seen: the point at the top left, and how many pixels one unit has. */
+/** The visible part of a drawing: its top left point, and the pixels per unit. */
 export type Viewport = { readonly x: number; readonly y: number; readonly scale: number };
 
 export type Size = { readonly width: number; readonly height: number };
@@ -19,7 +19,7 @@ export function pan(view: Viewport, dx: number, dy: number): Viewport {
   return { ...view, x: view.x + dx / view.scale, y: view.y + dy / view.scale };
 }
 
-/** Changes the scale; what is at the pixel remains there. */
+/** Changes the scale; the point at the pixel stays in place. */
 export function zoom(view: Viewport, factor: number, pixel: Point): Viewport {
   const scale = limitScale(view.scale * factor);
   const { x, y } = pointAt(view, pixel);

@@ -4,7 +4,10 @@ import { boxOfCurve, measures, outputOffset, wireCurve, type Point } from "./geo
 
 export type Bodies = ReadonlyMap<string, NodeElement | JunctionElement>;
 
-/** The wires between the nodes of a tab or subflow. Those to nodes that are elsewhere or missing are left out, as Node-RED does. */
+/**
+ * The wires between the nodes of a tab or subflow. Wires to nodes that are elsewhere or missing are left out, as in
+ * Node-RED.
+ */
 export function* drawWires(placed: readonly FlowNode[], bodies: Bodies): Generator<WireElement> {
   for (const { id, wires } of placed) {
     const source = bodies.get(id);
@@ -43,7 +46,7 @@ export function drawWire(
   };
 }
 
-/** Where wires end: at the side of a node, and in the middle of a junction. */
+/** Returns the end of a wire: at the side of a node, in the middle of a junction. */
 function endOf(
   { kind, box }: NodeElement | JunctionElement | SubflowPortElement,
   side: "left" | "right",
@@ -85,8 +88,8 @@ export function* drawPortWires(
 }
 
 /**
- * The links between the link nodes of a tab, and for those that lead to other tabs a stub with the name of the tab. Both ends name each
- * other; a link that only one of them names is drawn as well.
+ * The links between the link nodes of a tab, and stubs with a tab's name for links to other tabs. Both ends name each
+ * other; a link that only one end names is drawn too.
  */
 export function* drawLinks(
   placed: readonly FlowNode[],

@@ -1,4 +1,4 @@
-/** What each kind of entry means, by the name that filters and exports have. */
+/** The meaning of each kind of entry, by its name in filters and exports. */
 export const kindTexts: Readonly<Record<string, string>> = {
   sign_in: "Signed in",
   sign_in_failed: "Sign-in failed",

@@ -12,5 +12,5 @@ export const texts = {
   by: "by",
   onFailureHint: "They fail if they do not start, or if nodes log errors in the first 10 seconds.",
   propose: "Propose it",
-  proposalHint: "A proposal has the flows without credentials: nodes keep those that they have now.",
+  proposalHint: "A proposal contains no credentials: nodes keep their current ones.",
 } as const;

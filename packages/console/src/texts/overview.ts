@@ -1,13 +1,13 @@
 export const texts = {
   alert: {
     stoppedBy: (who: string) =>
-      `By ${who}. They remain stopped, also after restarts of the service and deployments, until someone starts them.`,
+      `By ${who}. They remain stopped, even after restarts of the service and deployments, until a user starts them.`,
     safeDetail: (reason: string) =>
       `Their process has ended too often${reason === "" ? "" : ` (${reason})`}. A deployment, an undo or a restart starts them again.`,
     restarted: (times: number): string =>
       times === 1
-        ? "The process of the flows ended unexpectedly in the last hour"
-        : `The process of the flows ended unexpectedly ${times} times in the last hour`,
+        ? "The runtime process ended unexpectedly in the last hour"
+        : `The runtime process ended unexpectedly ${times} times in the last hour`,
     failingNodes: (count: number) => (count === 1 ? "A node fails" : `${count} nodes fail`),
     failingNodesDetail: (tab: string, others: number) =>
       `Errors within the last 10 minutes, on ${tab}${others === 0 ? "" : others === 1 ? " and one other tab" : ` and ${others} other tabs`}.`,
@@ -49,7 +49,7 @@ export const texts = {
       starting: "The flows are being started",
       running: "The flows run",
       failed: "The flows have failed",
-      restarting: "The process of the flows has ended",
+      restarting: "The runtime process has ended",
       safe: "Safe mode: the flows are not started any more",
       stopped: "The flows were stopped",
       standby: "Another replica runs the flows",

@@ -1,7 +1,7 @@
 export const permissionTexts: Readonly<Record<string, string>> = {
   "flows.read":
     "Read the flows with their code, plan deployments and export the flows. Credentials are never included.",
-  "flows.write": "Deploy, change, merge, restore and undo flows. Who may do this can run any code in them.",
+  "flows.write": "Deploy, change, merge, restore and undo flows. This permits running any code in them.",
   "flows.propose": "Propose a deployment, which another user has to approve.",
   "flows.approve": "Approve or reject the proposals of others. An approval deploys them.",
   "flows.deploy_unapproved":
@@ -25,7 +25,7 @@ export const permissionTexts: Readonly<Record<string, string>> = {
   "library.read": "Read the library of the editor: flows and functions that users have saved there.",
   "library.write": "Save flows and functions in the library of the editor.",
   "tokens.read": "List the access tokens and sessions of all users, without their secrets.",
-  "tokens.write": "Create access tokens of one's own user, and revoke those of any user.",
+  "tokens.write": "Create access tokens for oneself, and revoke any user's tokens.",
   "audit.read": "Read, export and verify the audit log, which has the names and addresses of users.",
   "settings.read": "Read the version and state of the service, and its replicas.",
   "metrics.read": "Read the metrics of the service and its flows.",
@@ -50,7 +50,7 @@ const onTab = /^(flows\.(?:write|propose|approve))@tab:(.+)$/;
 
 const meanings: ReadonlyMap<string, string> = new Map(Object.entries({ ...permissionTexts, ...setTexts }));
 
-/** What a permission of a user or token permits; undefined: it is not known to this page. */
+/** Explains a permission of a user or token; undefined if this page does not know it. */
 export function explainPermission(name: string): string | undefined {
   const [, permission, tab] = onTab.exec(name) ?? [];
   return permission === undefined || tab === undefined

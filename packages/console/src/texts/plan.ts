@@ -12,8 +12,7 @@ export const texts = {
   moreNodes: (more: number) => `and ${more} more`,
   actions: { stop: "stops", start: "starts", restart: "restarts" },
   losses: {
-    removed: (count: number) =>
-      `The context of what is removed: ${count} ${count === 1 ? "node or tab" : "nodes and tabs"}.`,
+    removed: (count: number) => `Context of removed items: ${count} ${count === 1 ? "node or tab" : "nodes and tabs"}.`,
   },
   missingTypes: "Node types that are not installed. No node starts without them:",
   nodes: (n: number) => count(n, "node"),

@@ -5,27 +5,27 @@ export const texts = {
   roles: "Roles",
 
   none: "none",
-  meaning: "What it permits",
+  meaning: "Permissions",
   unknownState: "A state that this page does not know.",
 } as const;
 
-/** What is shown of the service, besides the runtime, the replicas and the user. */
+/** The service fields shown, besides the runtime, the replicas and the user. */
 export const serviceFields: Readonly<Record<"version" | "apiVersions", Meaning>> = {
   version: { title: "Version", meaning: "The version of Flowgate." },
   apiVersions: {
     title: "API versions",
-    meaning: "What clients of the HTTP API can choose with the header Service-API-Version.",
+    meaning: "The versions of the HTTP API, selected by the header Service-API-Version.",
   },
 };
 
 export const userFields: Readonly<Record<"username" | "permissions" | "token", Meaning>> = {
   username: {
     title: "User",
-    meaning: "The name by which you have signed in. The audit log has it with what you change.",
+    meaning: "Your user name. The audit log records it with your changes.",
   },
   permissions: {
     title: "Granted",
-    meaning: "What the configuration grants you, narrowed by the scope of your session or token.",
+    meaning: "Your configured permissions, narrowed by the scope of your session or token.",
   },
   token: {
     title: "Session or token",
@@ -35,7 +35,7 @@ export const userFields: Readonly<Record<"username" | "permissions" | "token", M
 
 /** The fields of the flow runtime, by their names in the contract. */
 export const runtimeFields: Readonly<Record<string, Meaning>> = {
-  name: { title: "Program", meaning: "What runs the flows, in a process of its own." },
+  name: { title: "Program", meaning: "The program that runs the flows, in a separate process." },
   version: { title: "Version", meaning: "The version of that program. Its nodes and their properties depend on it." },
   state: { title: "State", meaning: "" },
   httpPort: { title: "HTTP port", meaning: "Where HTTP-in nodes receive requests." },
@@ -50,7 +50,7 @@ export const replicaFields: Readonly<Record<string, Meaning>> = {
   mode: { title: "Runs flows", meaning: "Whether each replica runs the flows, one at a time, or not this one." },
   state: { title: "State", meaning: "The state of its flow runtime." },
   rev: { title: "Revision", meaning: "The revision that it runs." },
-  outcome: { title: "Outcome", meaning: "What has become of this revision on the replica." },
+  outcome: { title: "Outcome", meaning: "The outcome of this revision on the replica." },
   message: { title: "Reason", meaning: "Why the flows do not run there." },
   self: { title: "This one", meaning: "Whether it has answered this page." },
   lastSeenTime: { title: "Last seen", meaning: "When it last wrote its state to the store." },
@@ -68,7 +68,7 @@ export const stateMeanings: Readonly<Record<string, string>> = {
   disabled: "This replica runs no flows.",
 };
 
-/** What isolates the flows from the service, by the names in the contract. */
+/** The kinds of isolation between flows and service, by their names in the contract. */
 export const isolationMeanings: Readonly<Record<string, string>> = {
   none: "Only the permission model of Node.js restricts the flows.",
   process: "The flows gain no privileges, and their files are limited. They run as the user of the service.",
@@ -76,7 +76,7 @@ export const isolationMeanings: Readonly<Record<string, string>> = {
   namespaces: "The flows see neither the files nor the processes of the service, and have no capabilities.",
 };
 
-/** Which replicas run the flows, by the names in the contract. */
+/** The modes by which replicas run the flows, by their names in the contract. */
 export const modeTexts: Readonly<Record<string, string>> = {
   each: "each replica",
   one: "one replica at a time",

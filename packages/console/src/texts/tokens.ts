@@ -16,10 +16,10 @@ export const texts = {
 
   revoke: "Revoke",
   revokeTitle: (name: string) => `Revoke ${name}?`,
-  revokeHint: (user: string) => `What uses it is rejected from then on. It is of the user ${user}.`,
+  revokeHint: (user: string) => `Its clients are rejected from then on. It belongs to the user ${user}.`,
   revokeOwn: "You use it here: you will be signed out.",
   revokeAllOf: (user: string) => `Revoke all of ${user}`,
   revokeAllHint: (user: string) =>
-    `All tokens, logins and browser sessions of ${user} end, also those that are not listed here. Who knows the password can log in again.`,
+    `All tokens, logins and browser sessions of ${user} end, including tokens not listed here. The password still permits new logins.`,
   revoked: (count: number) => (count === 1 ? "1 token was revoked." : `${count} tokens were revoked.`),
 } as const;

@@ -5,15 +5,15 @@ import { type Container, containerIdOf } from "../nodes.ts";
 
 /** A tab, a subflow or the global container that a change of the flows touches. */
 export type ChangedContainer = Pick<Container, "id"> & {
-  /** "subflow" also if it is one only before or after the change. */
+  /** "subflow" if it is one before or after the change. */
   readonly kind: Container["kind"];
   /** The labels of a tab before and after the change, as far as it exists and has one; equal ones are listed once. */
   readonly labels: readonly (string | undefined)[];
 };
 
 /**
- * Lists what contains the nodes that differ, with their credentials, before or after the change, and those of `touched`, whether they
- * differ or not. The order of nodes does not matter.
+ * Lists the containers of nodes that differ, credentials included, before or after the change, and of the nodes in
+ * `touched`, whether they differ or not. The order of nodes does not matter.
  */
 export function findChangedContainers(
   base: Configuration,
@@ -54,7 +54,9 @@ function indexNodes({ flows }: Configuration): ReadonlyMap<string, FlowNode> {
   return new Map(flows.map((node) => [node.id, node]));
 }
 
-/** Of the sides that have it. A container without a node of its own is a tab without a label. */
+/**
+ * Describes a container from the versions that have it. A container without a node of its own is a tab without a label.
+ */
 function describe(id: string, versions: readonly (FlowNode | undefined)[]): ChangedContainer {
   if (id === "") {
     return { id, kind: "global", labels: [] };

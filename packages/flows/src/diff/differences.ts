@@ -4,9 +4,9 @@ import { isSameJson } from "../json.ts";
 import { type CredentialSet, noCredentials } from "../credential-sets.ts";
 import type { Container, NodeRole } from "../nodes.ts";
 
-/** What changes from a base to a target: enough to recreate the target. */
+/** The changes from a base to a target, sufficient to recreate the target. */
 export type FlowsDiff = {
-  /** Containers with changes: in the order of the target, then those that only the base has, then `global`. */
+  /** Containers with changes: in the order of the target, then containers that only the base has, then `global`. */
   readonly containers: readonly ContainerDiff[];
 };
 
@@ -22,7 +22,7 @@ export type NodeDiff = {
   readonly name: string | undefined;
   readonly role: NodeRole;
   readonly change: "added" | "removed" | "changed";
-  /** What is changed, in the order of `aspects`; empty if the node is added or removed. */
+  /** The changed aspects, in the order of `aspects`; empty if the node is added or removed. */
   readonly aspects: readonly Aspect[];
   /** All properties of a node that is added or removed, the different ones of a node that is changed. */
   readonly properties: readonly PropertyChange[];
@@ -36,15 +36,15 @@ export type NodeDiff = {
 };
 
 /**
- * Parts of a node that can change. `position`: coordinates, and the size of a group, which the runtime ignores unless they are
- * those of a subflow's ports; `order`: its place in the document; `container`: its tab or subflow; `group`: its group, or the
- * members of a group; `wires`: wires and links.
+ * Parts of a node that can change. `position`: coordinates, and the size of a group, which the runtime ignores except
+ * for a subflow's ports; `order`: its place in the document; `container`: its tab or subflow; `group`: its group, or
+ * the members of a group; `wires`: wires and links.
  */
 export type Aspect = (typeof aspects)[number];
 
 export const aspects = ["position", "order", "container", "group", "wires", "properties", "credentials"] as const;
 
-/** An undefined value means that there is none. */
+/** An undefined value means that the property is absent. */
 export type PropertyChange = {
   /** Leads from the node to the value. */
   readonly path: JsonPath;

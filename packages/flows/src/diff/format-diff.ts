@@ -119,7 +119,7 @@ function formatCredentials({ added, removed, changed }: CredentialNames): string
   return parts.length === 0 ? [] : [`credentials: ${parts.join(", ")}`];
 }
 
-/** Formats the change of all wires, or of those of one output (`wires[0]`). Outputs are counted from 1, as in the editor. */
+/** Formats the change of all wires, or of one output's (`wires[0]`). Outputs are counted from 1, as in the editor. */
 function formatWires(
   path: PropertyChange["path"],
   before: JsonValue | undefined,

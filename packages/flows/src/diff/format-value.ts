@@ -5,8 +5,9 @@ import type { Budget } from "../budget.ts";
 const maxNameChars = 80;
 
 /**
- * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ. The first line follows the name of the
- * property. Nothing is shortened, so that a review sees what is deployed: clients do that at a terminal.
+ * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ. The first line follows the
+ * name of the property. Nothing is shortened, so that a review shows the deployed value; clients shorten it at a
+ * terminal.
  */
 export function formatChangedValue(
   before: JsonValue | undefined,
@@ -65,7 +66,7 @@ const maxEdits = 100;
 const maxTexts = 100;
 const maxComparisons = 20_000_000;
 
-/** Of a line in the text of a diff. It is counted before the text is made, since a line can be empty. */
+/** The indentation of a line in the text of a diff. Counted before the text is made, since a line can be empty. */
 const indentationBytes = 8;
 
 /** Creates a function that compares texts line by line. Where that would take too long, it finds one change with all that differs. */
@@ -109,7 +110,7 @@ function toLineChanges(parts: readonly Part[]): LineChange[] {
   return changes;
 }
 
-/** What is between the lines that both begin and end with. */
+/** Returns the change without the lines common to the beginning of both texts and to their end. */
 function findWholeChange(before: readonly string[], after: readonly string[]): LineChange {
   const isSame = (index: number): boolean => before.at(index) === after.at(index);
   const shorter = Math.min(before.length, after.length);

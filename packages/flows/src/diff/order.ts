@@ -34,7 +34,7 @@ function longestIncreasing(ids: readonly string[], rankOf: (id: string) => numbe
   return kept;
 }
 
-/** How many of the sorted elements have a rank below the given one. */
+/** Returns the number of sorted elements with a rank below the given one. */
 function countSmaller(sorted: readonly string[], rankOf: (id: string) => number, rank: number): number {
   const last = sorted.at(-1);
   if (last === undefined || rankOf(last) < rank) {

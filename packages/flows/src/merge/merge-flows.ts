@@ -18,10 +18,10 @@ import {
 import { affectsContainment, readContainment } from "../containment.ts";
 
 /**
- * Merges two changes of one configuration, node by node. They are in conflict if both change the same node in different ways,
- * if one removes what the other refers to, or if the result would contain a group or subflow in itself. The coordinates of a
- * node are no conflict: if both sides moved it, it is where `ours` moved it. Credentials belong to their node. Throws
- * `limit_exceeded` if that exceeds the budget.
+ * Merges two changes of one configuration, node by node. They conflict if both change the same node in different ways,
+ * if one removes a node that the other refers to, or if a group or subflow would contain itself. The coordinates of a
+ * node never conflict: if both sides moved it, `ours` applies. Credentials belong to their node. Throws
+ * `limit_exceeded` if the merge exceeds the budget.
  */
 export function mergeFlows(
   base: Configuration,
@@ -123,8 +123,8 @@ function withoutLayout({ node, credentials }: NodeVersion): NodeVersion {
 }
 
 /**
- * The order of merged nodes: that of the side which changed the order of existing nodes, `ours` if both did. Each node that only
- * the other side has is inserted after the one that precedes it there.
+ * The order of merged nodes: the order of the side that reordered existing nodes, `ours` if both did. Each node of the
+ * other side alone is inserted after its predecessor there.
  */
 function mergeOrder(
   base: readonly string[],

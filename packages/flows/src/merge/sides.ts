@@ -37,7 +37,7 @@ export type NodeVersion = { readonly node: FlowNode; readonly credentials: Crede
 /** The nodes of a configuration by id. */
 export type NodeVersions = ReadonlyMap<string, NodeVersion>;
 
-/** What the base and both sides of a merge have: a node, which can be undefined, or all nodes. */
+/** The three versions in a merge: of a node, which can be undefined, or of all nodes. */
 export type Versions<T> = { readonly base: T; readonly ours: T; readonly theirs: T };
 
 export function readStates({ flows, credentials }: Configuration): NodeVersions {

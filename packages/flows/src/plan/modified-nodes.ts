@@ -56,7 +56,7 @@ export function findModified(
   return { added, changed, removed, rewired, linked, tabs: marks.tabs, isGlobal: marks.isGlobal };
 }
 
-/** Tabs that were removed or disabled are `removed`, those that were enabled are `added`. */
+/** Marks removed or disabled tabs as `removed`, and enabled ones as `added`. */
 function markTabs(before: RuntimeFlows, after: RuntimeFlows, { added, removed }: Marks): void {
   for (const id of before.tabs.keys()) {
     if (!after.tabs.has(id)) {

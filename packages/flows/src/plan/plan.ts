@@ -15,13 +15,16 @@ import { type Place, type SimulatedNode, startAll, startFlows, stopFlows } from 
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { type Warning, findWarnings } from "./warnings.ts";
 
-/** What a deployment would do, without doing it. */
+/** The effects that a deployment would have. */
 export type DeploymentPlan = {
-  /** The nodes that it stops or starts, in the order in which they start; those that are only stopped come last. */
+  /** The nodes that it stops or starts, in the order in which they start; nodes that only stop come last. */
   readonly nodes: readonly PlannedNode[];
   /** If there are any, the runtime starts no node at all. */
   readonly missingTypes: readonly MissingType[];
-  /** The modules that nodes need, and those that the deployment installs. The runtime starts no node if one is not installed. */
+  /**
+   * The modules that nodes need, and the modules that the deployment installs. The runtime starts no node if one is not
+   * installed.
+   */
   readonly modules: readonly PlannedModule[];
   readonly warnings: readonly Warning[];
 };
@@ -33,20 +36,20 @@ export type PlannedNode = {
   /** The id of its tab, outside of subflow instances; empty for global configuration nodes. */
   readonly tab: string;
   /**
-   * The ids of the subflow instances that contain it, outermost first. `id` is then that of the node in the subflow's
+   * The ids of the subflow instances that contain it, outermost first. `id` is then the node's id in the subflow's
    * definition: it runs once in each instance.
    */
   readonly instances: readonly string[];
   readonly action: "stop" | "start" | "restart";
 };
 
-/** What a plan depends on besides the flows. */
+/** The state of the runtime that a plan depends on. */
 export type RuntimeView = {
   /** The installed node types; undefined if they are not known, as while the runtime starts. */
   readonly knownTypes: ReadonlySet<string> | undefined;
   /** True if it runs the current flows. If not, there is nothing to stop, and a deployment of any type starts all nodes. */
   readonly isRunning: boolean;
-  /** The modules that are installed, and those that the deployment names. Defaults to none. */
+  /** The installed modules, and the modules that the deployment names. Defaults to none. */
   readonly modules?: readonly KnownModule[] | undefined;
 };
 
@@ -188,8 +191,8 @@ function formatModule({ name, version, state, installedVersion, nodeIds }: Plann
 }
 
 /**
- * Formats a plan for people: how many nodes stop and start, what is missing, and the warnings that the current flows do not have. Throws `limit_exceeded` if that exceeds
- * the budget.
+ * Formats a plan for people: how many nodes stop and start, missing types and modules, and new warnings. Throws
+ * `limit_exceeded` if the plan exceeds the budget.
  */
 export function formatPlan(
   { nodes, missingTypes, modules, warnings }: DeploymentPlan,

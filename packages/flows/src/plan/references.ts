@@ -2,7 +2,8 @@ import type { FlowNode } from "../configuration.ts";
 import { type RuntimeFlows, containerKey, toKey } from "./runtime-flows.ts";
 
 /**
- * What the classification of nodes has found so far, by id. The values are the nodes; undefined for a tab that does not exist.
+ * The intermediate state of the classification, by id. The values are the nodes; undefined for a tab that does not
+ * exist.
  */
 export type Marks = {
   readonly added: Map<string, FlowNode | undefined>;
@@ -60,8 +61,8 @@ export function followReferences(before: RuntimeFlows, after: RuntimeFlows, mark
 const ignored: ReadonlySet<string> = new Set(["z", "id", "wires"]);
 
 /**
- * Finds the properties whose value is the id of a node. The runtime looks values up in plain objects, so that it takes those
- * that are a name of Object.prototype, such as "constructor", for changed nodes: nodes with such a property are `always` marked.
+ * Finds the properties whose value is the id of a node. The runtime looks values up in plain objects and so takes names
+ * of Object.prototype, such as "constructor", for changed nodes: nodes with such a property are `always` marked.
  */
 function readReferences(
   before: RuntimeFlows,

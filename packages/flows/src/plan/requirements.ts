@@ -23,7 +23,7 @@ export function findMissingTypes(
   return Array.from(missing, ([type, nodes]) => ({ type, nodeIds: nodes.map(({ id }) => id) }));
 }
 
-/** A module that nodes need, apart from those of Node.js itself. */
+/** A module that nodes need, apart from Node.js's own. */
 export type RequiredModule = {
   /** Its name as for npm, without a version. */
   readonly name: string;
@@ -33,8 +33,8 @@ export type RequiredModule = {
 };
 
 /**
- * Finds the modules that function nodes load (`libs`), and those that the editor recorded for the flows (`modules`). Throws
- * `limit_exceeded` if that exceeds the budget.
+ * Finds the modules that function nodes load (`libs`), and the modules that the editor recorded for the flows
+ * (`modules`). Throws `limit_exceeded` if the result exceeds the budget.
  */
 export function findRequiredModules(
   flows: readonly FlowNode[],
@@ -54,7 +54,7 @@ export function findRequiredModules(
   return Array.from(modules, ([name, { version, nodeIds }]) => ({ name, version, nodeIds: [...nodeIds] }));
 }
 
-/** What has to be installed for flows: node types, and modules by their names. */
+/** The requirements of flows: node types, and modules by their names. */
 export type FlowNeeds = { readonly types: ReadonlySet<string>; readonly modules: ReadonlySet<string> };
 
 export function findNeeds(flows: readonly FlowNode[]): FlowNeeds {
@@ -72,7 +72,7 @@ export function needsModule(
   return modules.has(module.name) || module.types.some((type) => types.has(type));
 }
 
-/** What a deployment does with a module. `upgraded`: another version is installed. */
+/** The effect of a deployment on a module. `upgraded`: another version is installed. */
 type ModuleState = "missing" | "present" | "upgraded";
 
 /** A module that is installed, or that a deployment names. */
@@ -156,7 +156,7 @@ function parseLib(lib: JsonValue): Module | undefined {
   return name === undefined || isBuiltin(name) ? undefined : { name, version };
 }
 
-/** Modules of Node.js are never installed. Where it does not run, those without `node:` are not known. */
+/** Modules of Node.js are never installed. Outside Node.js, only names with `node:` are recognized. */
 function isBuiltin(name: string): boolean {
   const modules = globalThis.process?.getBuiltinModule?.("node:module");
   return modules?.isBuiltin(name) ?? name.startsWith("node:");

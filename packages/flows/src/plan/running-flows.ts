@@ -9,14 +9,17 @@ export type Place = {
   readonly tab: string;
   /** The ids of the subflow instances, outermost first. All nodes of the place share the array, and no other place has it. */
   readonly instances: readonly string[];
-  /** What contains the instance; undefined for a tab. */
+  /** The container of the instance; undefined for a tab. */
   readonly parent: Place | undefined;
 };
 
 /** A node as it runs: in a subflow there is one for each instance. */
 export type SimulatedNode = Place & { readonly node: FlowNode };
 
-/** What the runtime has started on a tab, or of a subflow instance (`Flow` in @node-red/runtime/lib/flows/Flow.js). */
+/**
+ * The nodes that the runtime has started on a tab or in a subflow instance (`Flow` in
+ * @node-red/runtime/lib/flows/Flow.js).
+ */
 type RunningFlow = Place & {
   /** Running nodes by id, subflow instances included. */
   readonly nodes: Map<string, SimulatedNode>;
@@ -35,7 +38,7 @@ export function startAll(parsed: RuntimeFlows, onStart: (node: SimulatedNode) =>
   return running;
 }
 
-/** Stops what a deployment stops before it starts anything. `ids` are the nodes to stop; undefined stops everything. */
+/** Stops nodes before anything starts. `ids` are the nodes to stop; undefined stops everything. */
 export function stopFlows(
   running: RunningFlows,
   ids: ReadonlySet<string> | undefined,
@@ -51,7 +54,7 @@ export function stopFlows(
   }
 }
 
-/** Starts what is not running. `rewired` nodes that run are wired anew, which can fail. */
+/** Starts nodes that are not running. Running `rewired` nodes are wired anew, which can fail. */
 export function startFlows(
   running: RunningFlows,
   parsed: RuntimeFlows,
@@ -158,11 +161,11 @@ function startInstance(
   return ports.canStart(instance) && startContent(flow, subflow, configs, { ...start, rewired: new Set() });
 }
 
-/** What is the same for all instances of a subflow, and is determined once. */
+/** The part common to all instances of a subflow, determined once. */
 type Template = {
-  /** Of a new instance. */
+  /** The start order of configuration nodes in a new instance. */
   readonly configs: ConfigOrder;
-  /** Those that are not disabled. `subflow` is undefined if it does not exist. */
+  /** The enabled nodes. `subflow` is undefined if it does not exist. */
   readonly nodes: readonly {
     readonly node: FlowNode;
     readonly isInstance: boolean;
@@ -183,7 +186,9 @@ function createTemplate(content: FlowContent, { subflows }: RuntimeFlows): Templ
   };
 }
 
-/** How often the runtime visits a configuration node that refers to one that does not run, before it gives up. */
+/**
+ * The number of visits after which the runtime gives up on a configuration node that refers to one that does not run.
+ */
 const maxVisits = 100;
 
 type ConfigOrder = {
@@ -194,9 +199,10 @@ type ConfigOrder = {
 };
 
 /**
- * Predicts how the runtime starts the configuration nodes of a tab or subflow that are not `running`. It visits them round by round
- * and starts those whose references run, also since earlier in the round. A node that has to wait for the 100th time ends the start.
- * Each node's round follows from those of its references, without the rounds.
+ * Predicts how the runtime starts the configuration nodes of a tab or subflow that are not `running`. It visits them in
+ * rounds and starts each node whose references run, including references started earlier in the round. A node that has
+ * to wait for the 100th time ends the start. Each node's round is computed from its references' rounds, without
+ * simulating them.
  */
 function orderConfigs(configs: ReadonlyMap<string, FlowNode>, running: { has(id: string): boolean }): ConfigOrder {
   const waiting = [...configs.values()].filter((node) => !running.has(node.id) && node["d"] !== true);

@@ -8,14 +8,14 @@ import { hasPosition, subflowOf } from "../nodes.ts";
 export type RuntimeFlows = {
   /** All nodes by id, in the order in which the runtime visits them. */
   readonly nodes: ReadonlyMap<string, FlowNode>;
-  /** The tabs, including those that exist only as the `z` of nodes. */
+  /** The tabs, including tabs that exist only as the `z` of nodes. */
   readonly tabs: ReadonlyMap<string, FlowContent>;
   readonly subflows: ReadonlyMap<string, FlowContent>;
   /** The content of no tab and no subflow. */
   readonly global: FlowContent;
 };
 
-/** What is on a tab, or in a subflow. */
+/** The nodes on a tab or in a subflow. */
 export type FlowContent = {
   /** The tab or subflow; undefined if it does not exist. */
   readonly definition: FlowNode | undefined;
@@ -99,7 +99,7 @@ export function countRunning(parsed: RuntimeFlows): RunningCount {
   const instantiated = new Map(Array.from(parsed.subflows, ([id, content]) => [id, subflowsIn(content, parsed)]));
   const components = numberComponents(instantiated);
   const counts = new Map<string, RunningCount>();
-  // A subflow has a greater number than those that it contains.
+  // A subflow has a greater number than the subflows that it contains.
   const ids = [...components.keys()].toSorted((one, other) => numberOf(one) - numberOf(other));
   for (const id of ids) {
     const contained = instantiated.get(id) ?? [];

@@ -12,7 +12,7 @@ export type Warning = {
   readonly nodeId: string;
   /** The id of the node's tab or subflow; empty for global configuration nodes. */
   readonly container: string;
-  /** What is wrong, for people: it names the node and its tab. Never contains the value of a credential. */
+  /** The problem, for people: it names the node and its tab. Never contains the value of a credential. */
   readonly message: string;
   /** True if the current flows have it too. */
   readonly existing: boolean;
@@ -42,7 +42,10 @@ const checks: Readonly<Record<WarningKind, Check>> = {
   removed_credentials: findRemovedCredentials,
 };
 
-/** Finds what `next` warns of, and what it loses of `current`. Throws `limit_exceeded` if that exceeds the budget. */
+/**
+ * Finds the warnings of `next`, and its losses compared with `current`. Throws `limit_exceeded` if they exceed the
+ * budget.
+ */
 export function findWarnings(
   current: Configuration,
   next: Configuration,
@@ -77,7 +80,7 @@ function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** A node, and what is wrong with it. */
+/** A node, and its problem. */
 type Finding = { readonly node: FlowNode; readonly message: string };
 
 /**
@@ -228,8 +231,8 @@ function endpointOf({ type, method, url }: FlowNode): string | undefined {
 }
 
 /**
- * The same text for endpoints that match the same paths in Express 4, which ignores case, a trailing slash and the names of parameters.
- * A path with a regular expression is compared as it is.
+ * The same text for endpoints that match the same paths in Express 4, which ignores case, a trailing slash and the
+ * names of parameters. A path with a regular expression is compared unchanged.
  */
 function routeOf(endpoint: string): string {
   const route = endpoint.replace(/(?<=[^ ])\/$/, "");

@@ -48,7 +48,7 @@ export function targetsOf({ type, wires }: FlowNode): string[] {
   return type === "tab" || !Array.isArray(wires) ? [] : (wires.flat() as string[]);
 }
 
-/** What the ports of a subflow mean for its instances. */
+/** The ports of a subflow, as its instances connect to them. */
 export type Ports = {
   /**
    * True if the runtime can create an instance: it fails if an input is wired to a node that the subflow does not contain, or if an

@@ -2,8 +2,8 @@ import { utf8Length } from "#platform/bytes";
 import type { GatewayResponse } from "../http/response.ts";
 
 /**
- * Sets Content-Length, unless the body is a stream, is followed by trailers, or the response can't have one. Returns the encoding in
- * which Node writes a text body fastest; it ignores that of bytes.
+ * Sets Content-Length, unless the body is a stream, is followed by trailers, or the response can't have one. Returns
+ * the encoding in which Node writes a text body fastest; Node ignores it for bytes.
  */
 export function setContentLength(
   { status, headers, body, trailers }: GatewayResponse,

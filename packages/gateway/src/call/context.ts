@@ -63,7 +63,7 @@ export class CallContext implements HandlerContext {
         this.#controller.abort(this.#reason);
       } else {
         this.observeClient();
-        // `then(null)`: after the other observers, since what a stream does because of the signal must not become its result.
+        // `then(null)`: after the other observers, since a stream's reaction to the signal must not become its result.
         this.#deadline?.expired.then(null).catch((error: unknown) => this.#end(error));
       }
     }
@@ -183,8 +183,8 @@ export const kHttpRoute: ContextKey<string | undefined> = createContextKey<strin
 
 /**
  * The HTTP status of a successful REST response, from 200 to 399, chosen by the implementation:
- * `context.values.set(kHttpStatus, 201)`. 204, 205 and 304 have no body. Other protocols ignore it. An OpenAPI document has those that the
- * method declares in `other_statuses`. Default: the status of the method.
+ * `context.values.set(kHttpStatus, 201)`. 204, 205 and 304 have no body. Other protocols ignore it. An OpenAPI document
+ * contains the statuses that the method declares in `other_statuses`. Default: the status of the method.
  */
 export const kHttpStatus: ContextKey<number | undefined> = createContextKey<number | undefined>(undefined, {
   description: "status of a REST response",

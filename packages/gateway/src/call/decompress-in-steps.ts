@@ -1,6 +1,6 @@
 import { smallBodyBytes, type GatewayRequest } from "../http/request.ts";
 
-/** How much longer the output of a step may be than that of the previous one. */
+/** The maximum growth of a step's output over the previous step's. */
 const STEP_FACTOR = 8;
 
 /**

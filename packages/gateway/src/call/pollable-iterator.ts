@@ -8,9 +8,9 @@ export abstract class PollableIterator<T> implements AsyncIterableIterator<T, un
   #reads: PromiseWithResolvers<IteratorResult<T, undefined>>[] | undefined;
 
   /**
-   * Returns the next result, or throws the error with which the iteration has failed. Undefined: there is no result yet, and `onReady` is to
-   * be called when there may be one, but not before `poll` has returned. It replaces that of an earlier call, does not throw, and may call
-   * `poll`.
+   * Returns the next result, or throws the error with which the iteration has failed. Undefined: there is no result
+   * yet; `onReady` is called when there may be one, but not before `poll` has returned. It replaces the callback of an
+   * earlier call, does not throw, and may call `poll`.
    */
   abstract poll(onReady: () => void): IteratorResult<T, undefined> | undefined;
 
@@ -31,7 +31,7 @@ export abstract class PollableIterator<T> implements AsyncIterableIterator<T, un
     return this;
   }
 
-  /** Also called after the reads were answered, by what was polled for them. */
+  /** Answers waiting reads. May be called by the polled source after they were answered. */
   #answer(): void {
     for (let read = this.#reads?.[0]; read !== undefined; read = this.#reads?.[0]) {
       try {

@@ -20,7 +20,7 @@ export type PerformCall = (invocation: Invocation) => GatewayResponse | Promise<
 export type CallProtocol = {
   readonly name: string;
   readonly httpRoute?: string;
-  /** The format of the messages; for REST that of most. */
+  /** The format of the messages; for REST the most common one. */
   readonly format: "json" | "proto";
   /** Called before the body is read; throws or rejects to reject the call. */
   readonly requestGate: ((context: HandlerContext) => void | Promise<void>) | undefined;

@@ -5,7 +5,7 @@ export type OpenStreams = {
   readonly register: (end: (error: ConnectError) => void) => () => void;
 };
 
-/** Returns the streams that a signal ends: those of all methods that share it. */
+/** Returns the streams that a signal ends, from all methods that share it. */
 export type OpenStreamsOf = (shutdown: AbortSignal | undefined) => OpenStreams;
 
 export function createOpenStreamsOf(): OpenStreamsOf {

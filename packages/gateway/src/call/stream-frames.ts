@@ -69,7 +69,7 @@ export abstract class StreamFrames<Frame> extends PollableIterator<Frame> {
     } catch (error) {
       this.#end({ error });
     }
-    // It has failed, or what the implementation has done meanwhile has closed it.
+    // It has failed, or the implementation has closed it meanwhile.
     if (this.#isEnded) {
       return this.poll(onReady);
     }
@@ -119,7 +119,7 @@ export abstract class StreamFrames<Frame> extends PollableIterator<Frame> {
     }
   }
 
-  /** Adds a frame before that of the next message. */
+  /** Adds a frame before the next message's. */
   protected deliver(frame: Frame): void {
     this.#add(frame);
     this.#notify();

@@ -23,7 +23,7 @@ export function createRestTransport(options: RestTransportOptions): Transport {
     return operation;
   };
 
-  /** What interceptors see. The path depends on the message, which they can change. */
+  /** Returns the request as interceptors see it. The path depends on the message, which they can change. */
   const requestOf = <M extends DescMethod>(
     method: M,
     { httpMethod, template }: CalledOperation,

@@ -20,7 +20,10 @@ const statuses: ReadonlyMap<Code, number> = new Map([
   [Code.Unauthenticated, 401],
 ]);
 
-/** The inverse mapping, and that of other statuses. Unlisted ones are InvalidArgument below 500, and Internal otherwise. */
+/**
+ * The inverse mapping, and the codes of other statuses. Unlisted ones are InvalidArgument below 500, and Internal
+ * otherwise.
+ */
 const codes: ReadonlyMap<number, Code> = new Map([
   [401, Code.Unauthenticated],
   [403, Code.PermissionDenied],

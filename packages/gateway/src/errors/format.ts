@@ -10,7 +10,7 @@ export type GatewayError = {
   readonly status: number;
   readonly code: Code;
   /**
-   * A machine-readable reason: that of a google.rpc.ErrorInfo detail, or the name of the code. For a request that was
+   * A machine-readable reason: from a google.rpc.ErrorInfo detail, or the name of the code. For a request that was
    * rejected before a call, the reason of the RequestError.
    */
   readonly reason: string;
@@ -26,13 +26,16 @@ export type GatewayError = {
 export type ErrorShape = {
   /** 400 to 599. Default: the status of the error. */
   readonly status?: number;
-  /** Added to those of the error, by lower-case name. */
+  /** Additional headers, by lower-case name. */
   readonly headers?: Readonly<Record<string, string | string[]>>;
   /** A string or Uint8Array is sent unchanged and requires a `content-type` header; any other value is sent as JSON. Absent: no body. */
   readonly body?: unknown;
 };
 
-/** The format of error bodies: `{code, message, reason, details}`, RFC 9457, google.rpc.Status, that of Google's APIs, or a function. */
+/**
+ * The format of error bodies: `{code, message, reason, details}`, RFC 9457, google.rpc.Status, Google's JSON format, or
+ * a function.
+ */
 export type ErrorFormat = "plain" | "problem" | "status" | "google" | ((error: GatewayError) => ErrorShape);
 
 export function createErrorFormatter(
@@ -85,7 +88,7 @@ function googleResponse(error: GatewayError): GatewayResponse {
   return jsonResponse(status, { ...headers }, { error: details.length === 0 ? body : { ...body, details } });
 }
 
-/** Returns what is below the key `error` of such an error; an error in another format unchanged. */
+/** Returns the object below the key `error` of such an error; an error in another format unchanged. */
 export function unwrapGoogleError(json: string): string {
   const { error, ...others } = parseJsonText(json) as { error?: unknown };
   return isObject(error) && Object.keys(others).length === 0 ? JSON.stringify(error) : json;

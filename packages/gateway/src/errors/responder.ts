@@ -149,7 +149,7 @@ export function createRequestErrorResponder(
       value[textField.localName] = error.repeatsInput ? "the request is malformed" : error.message;
     }
     const response = responder.respond(value, error.status, { ...error.headers });
-    // The status of the error, such as 413 or 415, takes precedence over that of the reason.
+    // The status of the error, such as 413 or 415, takes precedence over the reason's status.
     return { ...response, status: error.status };
   };
 }

@@ -13,16 +13,17 @@ export type CorsOptions = {
   /** Whether to allow requests with credentials (cookies, HTTP authentication). Not allowed with the origin `"*"`. Default: false. */
   readonly credentials?: boolean;
   /**
-   * Request headers that a page may send, in addition to those that the methods' options and messages define and those that this
-   * package reads, such as Authorization and Connect-Timeout-Ms. Default: none.
+   * Request headers that a page may send, in addition to the headers of the methods' options and messages, and the
+   * headers that this package reads, such as Authorization and Connect-Timeout-Ms. Default: none.
    */
   readonly allowHeaders?: readonly string[];
   /**
-   * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Location, Retry-After,
-   * WWW-Authenticate, those of Connect and gRPC-Web, and the response headers that the methods' options and messages define.
+   * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Location,
+   * Retry-After, WWW-Authenticate, the headers of Connect and gRPC-Web, and the response headers that the methods'
+   * options and messages define.
    */
   readonly exposeHeaders?: readonly string[];
-  /** How long browsers may cache a preflight response, in seconds. Default: 600. */
+  /** The time for which browsers may cache a preflight response, in seconds. Default: 600. */
   readonly maxAgeSeconds?: number;
 };
 

@@ -11,12 +11,12 @@ const compressed = /-(?:br|gzip|zstd)$/;
 /** The suffix of the entity tag of an uncompressed representation whose value ends with one of these suffixes. */
 const identity = /-identity$/;
 
-/** The opaque tag of the uncompressed representation; it never equals that of a compressed one. */
+/** The opaque tag of the uncompressed representation; it never equals the tag of a compressed one. */
 export function tagOf(value: string): string {
   return compressed.test(value) || identity.test(value) ? `${value}-identity` : value;
 }
 
-/** The value that an opaque tag was made from; the inverse of `tagOf`, also for tags of compressed representations. */
+/** The value that an opaque tag was made from; the inverse of `tagOf`. Accepts tags of compressed representations. */
 export function valueOf(tag: string): string {
   return tag.replace(compressed, "").replace(identity, "");
 }

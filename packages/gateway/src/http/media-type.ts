@@ -45,8 +45,8 @@ export function preferredOf<T extends { readonly mediaType: string }>(
 }
 
 /**
- * How much a client prefers a media type: first by the weight of the most specific range that includes it, then by how
- * specific that range is. 0: it is not acceptable.
+ * Ranks a client's preference for a media type: by the weight of the most specific matching range, then by that range's
+ * specificity. 0: not acceptable.
  */
 function rankOf(ranges: readonly WeightedName[], mediaType: string): number {
   const group = `${mediaType.slice(0, mediaType.indexOf("/"))}/*`;

@@ -24,10 +24,11 @@ export type GatewayRequest = CallOrigin & {
   /** Streams the body; not to be combined with `readBody`. Ending the iteration early leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
   /**
-   * Reserves memory. Called with a number of bytes before a body is decompressed to at most that many, and with the length and the
-   * bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the gateway
-   * waits for it; an error that it throws or rejects with ends the call. Each call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
-   * compressed bytes are in memory during the delay. Default: no limit besides `readMaxBytes`.
+   * Reserves memory. Called with a number of bytes before a body is decompressed to at most that many, and with the
+   * length and the bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it
+   * returns a promise, the gateway waits for it; an error that it throws or rejects with ends the call. Each call
+   * replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only
+   * its compressed bytes are in memory during the delay. Default: `readMaxBytes` is the only limit.
    */
   reserve?(bytes: number, body?: Uint8Array): Promise<void> | undefined;
   /** Called when a call of the method begins, with the format of its messages. */
@@ -42,7 +43,9 @@ export type GatewayRequest = CallOrigin & {
 /** Bodies of up to this size are decompressed and decoded without a reservation. */
 export const smallBodyBytes: number = 64 * 1024;
 
-/** Request headers by lower-case name, as in Node's IncomingHttpHeaders. Those that are not lists have a single value. */
+/**
+ * Request headers by lower-case name, as in Node's IncomingHttpHeaders. Headers that are not lists have a single value.
+ */
 export type RequestHeaders = {
   readonly [name: string]: string | string[] | undefined;
   readonly accept?: string | undefined;

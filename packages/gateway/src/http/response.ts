@@ -27,7 +27,7 @@ export function jsonResponse(
 }
 
 /**
- * Headers that implementations can't set: connection-specific ones (RFC 9110, section 7.6.1), those that describe the
+ * Headers that implementations can't set: connection-specific ones (RFC 9110, section 7.6.1), headers that describe the
  * body, and `__proto__`, which is a valid header name but not usable as a property.
  */
 const notForwarded = new Set([

@@ -17,7 +17,7 @@ import { methodRule } from "../schema/rules.ts";
 
 /** The proto3 JSON mapping of a method's messages, without the gateway's options for HTTP. */
 export type JsonCodec = {
-  /** Throws a RequestError that describes what is wrong and where, without repeating a value. */
+  /** Throws a RequestError with the problem and its place, without repeating a value. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly encode: (message: Message) => string;
 };
@@ -65,13 +65,13 @@ export type JsonEncoderOptions = {
   readonly format?: "http" | "json";
   /** The messages that a google.protobuf.Any can contain. Default: none. */
   readonly registry?: Registry;
-  /** Those of the gateway. Default: none. */
+  /** The gateway's JSON options. Default: none. */
   readonly jsonOptions?: JsonOptions;
 };
 
 /**
- * Compiles a function that encodes messages as JSON in UTF-8, as responses contain them: for `setEncodedField` and
- * `createEncodedMessage`, also in another thread.
+ * Compiles a function that encodes messages as JSON in UTF-8, in the form of responses: for `setEncodedField` and
+ * `createEncodedMessage`, on any thread.
  */
 export function createJsonEncoder<Desc extends DescMessage>(
   desc: Desc,

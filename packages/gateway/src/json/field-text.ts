@@ -4,8 +4,8 @@ import { enumNames } from "../schema/rules.ts";
 import type { Scalar } from "./scalar.ts";
 
 /**
- * Compiles the reader of a scalar or enum field as text; empty if the field is not set. Throws an Error if there is no such field, or
- * if it is a member of a oneof. `use` completes the error: what the field was named for.
+ * Compiles the reader of a scalar or enum field as text; empty if the field is not set. Throws an Error if there is no
+ * such field, or if it is a member of a oneof. `use`, the purpose of the field, completes the error.
  */
 export function createFieldTextReader(desc: DescMessage, name: string, use: string): (message: Message) => string {
   const field = desc.fields.find((each) => each.name === name);

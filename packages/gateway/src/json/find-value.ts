@@ -1,7 +1,10 @@
 import type { JsonPath } from "./path.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
-/** Returns where the value at a path begins in the text of a document, which must be valid; that of its nearest ancestor if there is none. */
+/**
+ * Returns the position at which the value at a path begins in the text of a document, which must be valid; the position
+ * of its nearest ancestor if there is none.
+ */
 export function findJsonValue(text: string, path: JsonPath): number {
   let at = skipSpace(text, 0);
   for (const step of path) {

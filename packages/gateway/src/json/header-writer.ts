@@ -37,7 +37,7 @@ function headerText(text: string): string {
     : text;
 }
 
-/** Also percent-encodes commas, which separate the items of a list; clients decode each item with decodeURIComponent. */
+/** Percent-encodes commas too, which separate the items of a list; clients decode each item with decodeURIComponent. */
 function itemText(item: unknown): string {
   return headerText(String(item).replaceAll(/[%,]/g, encodeURIComponent));
 }

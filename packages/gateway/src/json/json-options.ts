@@ -2,9 +2,11 @@ import type { DescField } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, ValueSchema } from "@bufbuild/protobuf/wkt";
 
 export type JsonOptions = {
-  /** Keys of requests that the message does not declare are ignored, also in forms, instead of rejected. Default: false. */
+  /**
+   * Ignores keys of requests and forms that the message does not declare, instead of rejecting them. Default: false.
+   */
   ignoreUnknownFields?: boolean;
-  /** Names of enum values are accepted in any case, also in paths, queries, headers and forms. Default: false. */
+  /** Accepts names of enum values in any case, in bodies, paths, queries, headers and forms. Default: false. */
   ignoreEnumCase?: boolean;
   /** Fields without presence, lists and maps are written even if they have their default value. Default: false. */
   alwaysEmitImplicit?: boolean;

@@ -7,7 +7,7 @@ import { scanStructure } from "./structural-scan.ts";
 import { findLoneSurrogate } from "./well-formed.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
-/** How `__proto__` as a key is treated, which code that copies objects may take for the prototype. */
+/** The treatment of `__proto__` as a key. Code that copies objects may take it for the prototype. */
 export type PrototypeKeys = "accept" | "reject";
 
 export type ParseOptions = {

@@ -32,7 +32,9 @@ function escapeName(name: string): string {
 
 const step = /\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|(?:^|\.)([A-Za-z_$][\w$-]*)/y;
 
-/** Splits a message into the path that it begins with, as `formatPath` writes it, and the rest. The path is empty if there is none. */
+/**
+ * Splits a message into its leading path, as `formatPath` writes it, and the rest. The path is empty if there is none.
+ */
 export function splitPath(message: string): { readonly path: JsonPath; readonly rest: string } {
   const path: (string | number)[] = [];
   let end = 0;

@@ -7,7 +7,7 @@ import { textForms } from "./well-known.ts";
 export type TextReader = {
   /** Returns the value as the field has it in memory; undefined if the text is invalid. Names of enum values can be read in any case. */
   readonly read: (text: string, ignoreEnumCase?: boolean) => unknown;
-  /** What the text must be, for error messages. */
+  /** The expected form of the text, for error messages. */
   readonly expected: string;
   /** The text is JSON, which is allowed in a query, but not in a path or a header. */
   readonly isJson: boolean;
@@ -22,7 +22,10 @@ export function withOptions(field: DescField, reading: TextReading): TextReader 
   return { isJson: false, reason: invalid === "" ? undefined : invalid, ...reading };
 }
 
-/** How the value of a field, or an item of a repeated field or a map, is read; undefined for messages without a form as text, and for JSON. */
+/**
+ * Returns the reading of a field's value, or of an item of a repeated field or map. Undefined for messages without a
+ * text form, and for JSON.
+ */
 export function plainTextReading(field: DescField): TextReading | undefined {
   if (field.message !== undefined) {
     return messageFormOf(field, field.message);

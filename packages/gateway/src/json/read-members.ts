@@ -21,7 +21,7 @@ export type FieldReader = {
   readonly reason: string | undefined;
 };
 
-/** What happens to members that belong to no field. "keep" is for messages with an inline field. */
+/** The treatment of members that belong to no field. "keep" is for messages with an inline field. */
 export type UnknownMembers = "reject" | "skip" | "keep";
 
 /** Sets the fields of a message from an object's members. Returns the members to keep; undefined if there are none. */

@@ -31,8 +31,8 @@ export type ReadOptions = {
   /** Reads the proto3 JSON mapping; of the field options, only `not_null`, `invalid` and `exact_integers` apply. Defaults to false. */
   readonly plain?: boolean;
   /**
-   * Reads what a server has written: the options that reject values of requests do not apply, and an enum is accepted in any
-   * spelling. A name that it does not have, which a newer server may write, is read as its first value. Defaults to false.
+   * Reads a server's output: the options that reject values of requests do not apply, and an enum is accepted in any
+   * spelling. An unknown name, which a newer server may write, is read as the first value. Defaults to false.
    */
   readonly isResponse?: boolean;
   /** Required fields that are bound to parameters may be missing in the JSON. Defaults to none. */
@@ -200,7 +200,7 @@ function withExactIntegers(read: Read): Read {
   };
 }
 
-/** Adds the fields that are bound, also in part. */
+/** Adds the bound fields, including partly bound ones. */
 function collectFields(boundFields: BoundFields | undefined, found: Set<DescField>): void {
   if (boundFields === undefined || typeof boundFields === "string") {
     return;

@@ -8,7 +8,7 @@ const LOWER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** What the bytes of a JSON document show without being parsed. For malformed JSON the values have no meaning. */
+/** Measurements of a JSON document's bytes, taken without parsing. Meaningless for malformed JSON. */
 export type StructuralScan = {
   /** Outside of strings: the number of members of all objects. */
   readonly colons: number;

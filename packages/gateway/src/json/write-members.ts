@@ -13,7 +13,7 @@ export type FieldWriter = {
   readonly always: boolean;
   /** It is written as null if it is not set. */
   readonly orNull: boolean;
-  /** Its keys are added to those of the message. */
+  /** True to add its keys to the message's own. */
   readonly inline: boolean;
   /** As in the field's options. */
   readonly lenient: boolean;

@@ -30,8 +30,8 @@ import { compileMembersWriter, emptyMap } from "./write-members.ts";
 export type JsonWriter = (value: unknown) => unknown;
 
 /**
- * Which field options apply. "plain": none, as in the proto3 JSON mapping. "response": those of responses. "request": also
- * `required`: required fields are sent even if empty.
+ * The field options that apply. "plain": none, as in the proto3 JSON mapping. "response": the options for responses.
+ * "request": these and `required`; required fields are sent even if empty.
  */
 export type WriteDialect = "response" | "request" | "plain";
 
@@ -232,7 +232,7 @@ function writeWellKnown(desc: DescMessage, context: Context): JsonWriter {
   return (value): JsonValue => toJson(desc, value as Message, { registry });
 }
 
-/** A path that could not be converted back from lowerCamelCase stays as it is. */
+/** A path that could not be converted back from lowerCamelCase is written unchanged. */
 function camelCase(path: string): string {
   return /^[a-z][a-z\d]*(?:[._][a-z][a-z\d]*)*$/.test(path)
     ? path.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())

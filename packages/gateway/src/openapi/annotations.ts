@@ -9,13 +9,13 @@ type Restrictable = DescService | DescMethod | DescMessage | DescField | DescEnu
 export type Annotations = {
   /** True if a declaration has no google.api.visibility restriction, or one with a label that the document is for. */
   isVisible(desc: Restrictable): boolean;
-  /** What google.api.field_behavior adds to the schema of a property. */
+  /** The keywords and notes that google.api.field_behavior adds to the schema of a property. */
   behaviorOf(field: DescField): { readonly keywords: Schema; readonly notes: readonly string[] };
   isRequired(field: DescField, use: SchemaUse): boolean;
   isOutputOnly(field: DescField): boolean;
 };
 
-/** What a google.api.FieldBehavior becomes. REQUIRED becomes `required` of the message. */
+/** The schema form of each google.api.FieldBehavior. REQUIRED becomes `required` of the message. */
 const behaviors: Readonly<Record<string, { readonly keywords?: Schema; readonly note?: string }>> = {
   OUTPUT_ONLY: { keywords: { readOnly: true } },
   INPUT_ONLY: { keywords: { writeOnly: true } },

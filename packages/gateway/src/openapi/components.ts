@@ -3,17 +3,17 @@ import type { CompleteJsonOptions } from "../json/json-options.ts";
 import { describe } from "./comments.ts";
 import type { Schema } from "./document.ts";
 
-/** The use of a type that a schema describes: the JSON of a request differs from that of a response. */
+/** The use of a type that a schema describes: the JSON of requests and responses differs. */
 export type SchemaUse = {
   readonly direction: "request" | "response";
   readonly json: CompleteJsonOptions;
-  /** True if the JSON is that of an RPC protocol, without the options of fields for HTTP. */
+  /** True for the JSON of an RPC protocol, to which the field options for HTTP do not apply. */
   readonly isRpc: boolean;
   /** Whether unknown keys of a request are ignored instead of rejected. */
   readonly open: boolean;
   /**
-   * Which messages can have a part of their fields, so that google.api.field_behavior requires none: those of a change. "nested": the
-   * messages in this one.
+   * The messages of a change, which may have a part of their fields: google.api.field_behavior requires none of them.
+   * "nested": the messages in this one.
    */
   readonly partial: "none" | "nested" | "all";
   /** The top-level fields that are bound to the path, and so not part of the body. Does not apply to nested messages. */
@@ -32,7 +32,7 @@ export function nestedUse(use: SchemaUse): SchemaUse {
   return { ...use, omit: [], partial: use.partial === "none" ? "none" : "all" };
 }
 
-/** Appended to the component's name if the schema differs from that of the response. */
+/** The suffix of the component's name if its schema differs from the response's. */
 function suffixOf({ direction, isRpc, omit, open, partial }: SchemaUse): string {
   const protocol = isRpc ? "Rpc" : "";
   if (direction === "response") {
@@ -108,7 +108,10 @@ export function createComponents(
   };
 }
 
-/** Reduces the required properties of each type to those that it has in all uses. Others that requests need say so. */
+/**
+ * Reduces the required properties of each type to those required in all uses. Descriptions name the others that
+ * requests need.
+ */
 function shareRequired(entries: readonly Entry[]): void {
   const requiredOf = ({ schema }: Entry): readonly string[] => (schema["required"] as string[] | undefined) ?? [];
   for (const members of Map.groupBy(entries, ({ desc }) => desc.typeName).values()) {

@@ -18,7 +18,7 @@ export type OperationContext = {
   /** The JSON of a method's messages, with the options that it was registered with. */
   readonly usesOf: (method: DescMethod, isRpc?: boolean) => SchemaUses;
   readonly findMessage: (typeName: string) => DescMessage | undefined;
-  /** Further messages with the `error` option that calls of a method can fail with, such as those of a gate. */
+  /** Further messages with the `error` option with which calls of a method can fail, such as a gate's. */
   readonly errorMessages: (method: DescMethod) => readonly DescMessage[];
   readonly security: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
   readonly tagsOf: (method: DescMethod) => readonly string[];
@@ -41,7 +41,10 @@ export function boundPaths({ template }: Route): ReadonlySet<string> {
   return new Set(template.variables.map(({ fieldPath }) => fieldPath));
 }
 
-/** Which messages of a request can have a part of their fields. A request with a FieldMask has the changed message in a field (AIP-134). */
+/**
+ * Returns the messages of a request that may have a part of their fields. A request with a FieldMask has the changed
+ * message in a field (AIP-134).
+ */
 export function partialOf({ input }: DescMethod, isPatch: boolean): SchemaUse["partial"] {
   if (input.fields.some(({ message }) => message?.typeName === "google.protobuf.FieldMask")) {
     return "nested";

@@ -22,7 +22,7 @@ const details: Schema = {
   items: { type: "object", additionalProperties: true },
 };
 
-/** What Google's APIs have below the key `error`. */
+/** The object below the key `error` in Google's APIs. */
 const googleError: Schema = {
   type: "object",
   description: "AIP-193.",

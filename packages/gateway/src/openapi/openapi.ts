@@ -30,7 +30,7 @@ import { formatTemplate } from "../routing/template.ts";
 import { describeOperation } from "./operation.ts";
 import { bodiesByPath, describePath, hierarchyOf, pathKey } from "./path.ts";
 
-/** The options of the handler that serves the RPCs: those of `createGateway` or of an adapter. */
+/** The options of the handler that serves the RPCs: of `createGateway` or of an adapter. */
 export type OpenApiSource = GatewayOptions & {
   /** The prefix of the Fastify plugin, which is part of the paths. */
   readonly prefix?: string;
@@ -42,9 +42,10 @@ const adapterChecks = { ...adapterOptionChecks, ...fetchOptionChecks, ...fastify
 const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
 /**
- * Describes RPCs as an OpenAPI 3.1 document: as REST where they have a google.api.http rule, else as Connect. It is generated from the
- * options of the handler and the compiled rules, so that it can't differ from what is served. The output is deterministic. Throws an
- * Error for an unknown option, for a rule that is invalid, and for two that match the same requests.
+ * Describes RPCs as an OpenAPI 3.1 document: as REST if they have a google.api.http rule, else as Connect. It is
+ * generated from the options of the handler and the compiled rules, so that it can't differ from the served API. The
+ * output is deterministic. Throws an Error for an unknown option, for an invalid rule, and for two rules that match the
+ * same requests.
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
   checkOptions(source, { ...gatewayOptionChecks, ...adapterChecks }, "the options of the handler, the first argument,");
@@ -140,7 +141,7 @@ function isSameRpc(one: DescMethod, other: DescMethod): boolean {
   return one.parent === other.parent && one.name === other.name;
 }
 
-/** The rules for the selected methods, and those for no registered method, which are an error. */
+/** The rules for the selected methods, and the rules for no registered method, which are an error. */
 function rulesFor(methods: readonly DescMethod[], registered: readonly DescMethod[], rules: readonly Rule[]): Rule[] {
   const selects = (list: readonly DescMethod[], rule: Rule): boolean =>
     list.some((method) => rulesOf(method, [rule]).length > 0);
@@ -179,7 +180,9 @@ function errorBodyOf({ errors }: CompleteGatewayOptions, given: ErrorBody | unde
     return given;
   }
   if (given !== undefined) {
-    throw new Error(`the option errorBody is for errors that a function formats; those of the handler are "${errors}"`);
+    throw new Error(
+      `the option errorBody requires errors formatted by a function; the option errors of the handler is "${errors}"`,
+    );
   }
   return errors;
 }
@@ -240,7 +243,7 @@ function pathsOf(
   return Object.fromEntries(paths);
 }
 
-/** The tags of the operations, in their order. That of a service has its comment. */
+/** The tags of the operations, in their order. A service's tag has its comment. */
 function describeTags(methods: readonly DescMethod[], { tagsOf, comments }: OperationContext): OpenApiDocument["tags"] {
   return [...new Set(methods.flatMap(tagsOf))].map((name) => {
     const service = methods.find(({ parent }) => parent.name === name)?.parent;
@@ -278,7 +281,7 @@ function listRestOperations(routes: readonly Route[], context: OperationContext)
   });
 }
 
-/** The HTTP methods that a route is described with: for "*", those that no other route of the path has. */
+/** The HTTP methods with which a route is described: for "*", the methods that no other route of the path has. */
 function methodsOf({ httpMethod, template, variants }: Route, explicit: ReadonlySet<string>): readonly string[] {
   return httpMethod !== "*"
     ? [httpMethod]

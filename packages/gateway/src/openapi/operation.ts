@@ -16,7 +16,7 @@ type OperationParts = {
   readonly responses: OperationObject["responses"];
 };
 
-/** An operation of an RPC, with what all of its operations have. */
+/** An operation of an RPC, with the parts common to all of its operations. */
 export function createOperation(
   method: DescMethod,
   operationId: string,

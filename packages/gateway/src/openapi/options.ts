@@ -25,8 +25,9 @@ export type OpenApiOptions = {
   /** The comments of the .proto files for descriptions, see `readComments`. Default: none. */
   readonly comments?: Comments;
   /**
-   * Which RPCs are described as Connect serves them, at `/package.Service/Method`: those without a google.api.http rule, all, or none.
-   * If the handler's `protocols` have no "connect", none are. Default: "unannotated", so that each RPC is described once.
+   * The RPCs described as Connect serves them, at `/package.Service/Method`: RPCs without a google.api.http rule, all,
+   * or none. None if the handler's `protocols` lack "connect". Default: "unannotated", so that each RPC is described
+   * once.
    */
   readonly connect?: "unannotated" | "all" | "none";
   /**
@@ -50,15 +51,15 @@ export type OpenApiOptions = {
    */
   readonly schemas?: SchemaForm;
   /**
-   * What the rules of protovalidate (buf.validate) become: "keywords" of schemas, and descriptions where there is no keyword;
+   * The form of protovalidate (buf.validate) rules: "keywords" of schemas, with descriptions where there is no keyword;
    * "descriptions" only, for responses that do not follow the rules; or "none". Default: "keywords".
    */
   readonly validation?: ValidationForm;
   /** The body of errors, if the handler formats them by a function. */
   readonly errorBody?: ErrorBody;
   /**
-   * Messages with the `error` option that calls can fail with besides the `request_error` of the method, such as those of a gate: for
-   * selectors, their full names; or a function.
+   * Messages with the `error` option with which calls can fail besides the `request_error` of the method, such as a
+   * gate's: for selectors, their full names; or a function.
    */
   readonly errorMessages?:
     | Selected<{ readonly messages: readonly string[] }>
@@ -66,8 +67,8 @@ export type OpenApiOptions = {
   /** Security Scheme Objects of OpenAPI, by name. Default: none. */
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
   /**
-   * The Security Requirement Objects of operations; an empty array means none. For an RPC, the last selector that matches it applies; or
-   * a function. If there are none for it, its operations have no `security` member.
+   * The Security Requirement Objects of operations; an empty array means none. The last selector that matches an RPC
+   * applies; or a function. If none matches, its operations have no `security` member.
    */
   readonly security?:
     | Selected<{ readonly requirements: readonly SecurityRequirement[] }>
@@ -88,7 +89,7 @@ function selected(name: string, check: OptionCheck): OptionCheck {
   return arrayOf("objects", isObject, entry);
 }
 
-/** The check that both allow is that of the items, which `either` does not keep. */
+/** Restores the check of the items, which `either` does not keep. */
 function orFunction(list: OptionCheck): OptionCheck {
   return { ...either(list, aFunction), items: list.items };
 }

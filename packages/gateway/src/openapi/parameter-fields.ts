@@ -10,7 +10,7 @@ export type ParameterField = {
   readonly name: string;
   readonly field: DescField;
   readonly schema: Schema;
-  /** How the value is written: as text, as a parameter for each item or for each key (`labels[a]=b`), or as JSON. */
+  /** The form of the value: text, a parameter for each item or for each key (`labels[a]=b`), or JSON. */
   readonly style: "text" | "repeated" | "keys" | "json";
 };
 

@@ -6,7 +6,7 @@ import { fieldOf, type OperationContext } from "./context.ts";
 import type { ParameterObject, Schema } from "./document.ts";
 import { parameterFields, type ParameterField } from "./parameter-fields.ts";
 
-/** The header parameters: that of variants, those of fields, If-Match and If-None-Match. */
+/** The header parameters: of variants and fields, If-Match and If-None-Match. */
 export function headerParameters({ method, httpMethod }: Route, context: OperationContext): ParameterObject[] {
   const { variants, etag, ifMatch } = methodRule(method);
   const parameters: ParameterObject[] = [];
@@ -93,7 +93,7 @@ function serialization(style: ParameterField["style"], schema: Schema): Schema {
   }
 }
 
-/** The part of an enum's description that lists the values; the comment of the field replaces that of the enum. */
+/** The part of an enum's description that lists the values; the comment of the field replaces the rest. */
 export function valuesOnly(description: unknown): string | undefined {
   return typeof description !== "string" ? undefined : description.slice(Math.max(0, description.indexOf("- `")));
 }

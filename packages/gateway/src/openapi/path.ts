@@ -57,9 +57,10 @@ export function describePath(
 }
 
 /**
- * The names of the parameters, by the index of their segment: that of the variable if it is one segment; otherwise that of
- * the collection before the wildcard, as in the patterns of AIP-122 (`projects/{project}`), or `project_id` where generators
- * would call the body `project`. Without such a name, or if it is taken, the variable's with the number of its wildcard.
+ * The names of the parameters, by the index of their segment: the variable's name if it is one segment; otherwise the
+ * collection's before the wildcard, as in the patterns of AIP-122 (`projects/{project}`), or `project_id` where
+ * generators would call the body `project`. Without such a name, or if it is taken, the variable's name with the number
+ * of its wildcard.
  */
 function nameWildcards({ segments, variables }: Template, bodies: ReadonlySet<string>): Record<number, string> {
   const names: Record<number, string> = {};

@@ -91,7 +91,9 @@ function isForm(mediaType: string): boolean {
   return mediaType === FORM_TYPE || mediaType === MULTIPART_TYPE;
 }
 
-/** Describes a form body: the fields that parameters can set, including those with `no_query`; in multipart also files. */
+/**
+ * Describes a form body: the fields that parameters can set, including fields with `no_query`; in multipart also files.
+ */
 function describeForm(route: Route, type: string, context: OperationContext): MediaType {
   const { method } = route;
   const { input } = method;

@@ -42,7 +42,7 @@ const scalars: Readonly<Record<ScalarType, Schema>> = {
 // A 32-bit integer of most languages has not the range of uint32, and most generators don't know the format.
 const simpleUint32: Schema = { type: "integer", format: "int64", minimum: 0, maximum: 4_294_967_295 };
 
-/** Where generators need another schema than the exact one. NaN and the infinities, which are strings, are left out. */
+/** Schemas for generators that can't use the exact ones. NaN and the infinities, which are strings, are left out. */
 const simpleScalars: Readonly<Partial<Record<ScalarType, Schema>>> = {
   [ScalarType.DOUBLE]: { type: "number", format: "double" },
   [ScalarType.FLOAT]: { type: "number", format: "float" },

@@ -295,7 +295,7 @@ function namesOf(desc: DescEnum, isRpc: boolean): EnumNames {
   return isRpc ? protoEnumNames(desc) : enumNames(desc);
 }
 
-/** The schema of an enum whose values are numbers, with the documentation of that of names. */
+/** The schema of an enum whose values are numbers, with the documentation of its names. */
 function enumNumbers(
   desc: DescEnum,
   { description, deprecated }: Schema,

@@ -22,8 +22,8 @@ export type SelectionOptions = {
 };
 
 /**
- * The RPCs to describe: those that `include` selects (if it is empty, all), except those that `exclude` selects. Besides selectors, both
- * can have `tag:` with the name of a tag. Throws an Error for an entry that selects nothing, which may be misspelt.
+ * The RPCs to describe: selected by `include` (if it is empty, all) and not by `exclude`. Besides selectors, both can
+ * have `tag:` with the name of a tag. Throws an Error for an entry that selects nothing, which may be misspelt.
  */
 export function selectMethods(
   methods: readonly DescMethod[],

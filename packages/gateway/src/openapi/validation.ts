@@ -13,7 +13,10 @@ import { describe } from "./comments.ts";
 import type { Schema } from "./document.ts";
 import type { ReadOption } from "./named-options.ts";
 
-/** What the rules of protovalidate become: keywords of schemas where there are any, else descriptions; descriptions only; or nothing. */
+/**
+ * The form of protovalidate rules: keywords of schemas, with descriptions where there are none; descriptions only; or
+ * nothing.
+ */
 export type ValidationForm = "keywords" | "descriptions" | "none";
 
 /** The rules of protovalidate (buf.validate), as parts of schemas. */
@@ -150,7 +153,7 @@ export function createValidation(readOption: ReadOption, form: ValidationForm): 
   const keywordsFor = (type: string, name: string, value: JsonValue, rules: JsonObject): Schema | undefined =>
     form === "keywords" ? keywordsOf[type]?.[name]?.(value, rules) : undefined;
 
-  /** Adds the rules of a value, and those of its items, keys and values. */
+  /** Adds the rules of a value, and of its items, keys and values. */
   const constrain = (schema: Schema, rules: JsonObject, field: DescField, allowsZero: boolean): Schema => {
     const notes: string[] = [];
     let constrained = schema;
@@ -159,7 +162,7 @@ export function createValidation(readOption: ReadOption, form: ValidationForm): 
     );
     for (const { type, own, name, value } of ofType) {
       const nested = nestedRules[name];
-      // Keys of every type are strings in JSON, which other rules than those of strings don't fit.
+      // Keys of every type are strings in JSON, so that only rules of strings fit.
       if (nested !== undefined && isObject(value) && (name !== "keys" || value["string"] !== undefined)) {
         const inner = constrain((constrained[nested] ?? {}) as Schema, value, field, skipsZero(value));
         constrained = { ...constrained, [nested]: inner };

@@ -5,12 +5,12 @@ export const adapterOptionChecks = {
   unknownPath: oneOf("reject", "pass"),
 } as const satisfies OptionChecks;
 
-/** Those of the fetch handler alone. */
+/** Checks of the options of the fetch handler alone. */
 export const fetchOptionChecks = { httpVersion: oneOf("1.1", "2") } as const satisfies OptionChecks;
 
 const ofFastify: OptionCheck = { allowed: "as Fastify has it", accepts: () => true };
 
-/** Those that Fastify itself reads from the options of a plugin. */
+/** Checks of the options that Fastify itself reads from a plugin's options. */
 export const fastifyOptionChecks = {
   prefix: ofFastify,
   logLevel: ofFastify,

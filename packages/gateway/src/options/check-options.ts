@@ -14,15 +14,19 @@ export type OptionChecks = Readonly<Record<string, OptionCheck>>;
 export type ChecksOf<Options> = Readonly<Record<keyof Options, OptionCheck>>;
 
 /**
- * Checks an options object: its names, and the types and ranges of its values. An option that is `undefined` is absent. Throws
- * an Error that names the option, says what is allowed, and suggests a name for a misspelt one. `subject` is what a caller calls the object.
+ * Checks an options object: its names, and the types and ranges of its values. An option that is `undefined` is absent.
+ * Throws an Error with the option, the allowed values, and a suggestion for a misspelt name. `subject` is the caller's
+ * name for the object.
  */
 export function checkOptions(options: object, checks: OptionChecks, subject: string = "the options"): void {
   checkIsObject(options, checks, subject);
   checkProperties(options, checks, "");
 }
 
-/** The first part of it, for callers from JavaScript, who may have forgotten the argument, or passed the value of an option as such. */
+/**
+ * Checks that the argument is an object: callers from JavaScript may have forgotten it, or passed the value of an
+ * option as such.
+ */
 export function checkIsObject(options: unknown, checks: OptionChecks, subject: string): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     const needed = Object.keys(checks).filter((name) => checks[name]?.isRequired === true);

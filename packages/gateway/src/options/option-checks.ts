@@ -99,8 +99,8 @@ const rule = anObject({
 });
 
 /**
- * The checks of the initializer of a message: of the names of its fields and of those of other messages in it, not of their values.
- * protobuf-es ignores unknown ones.
+ * The checks of a message's initializer: of the names of its fields and of nested messages' fields, not of their
+ * values. protobuf-es ignores unknown ones.
  */
 function initializerChecks(desc: DescMessage): OptionChecks {
   const names = ["$typeName", "$unknown"].map((name) => [name, anything] as const);

@@ -50,14 +50,14 @@ export type HealthOptions = {
 
 export type GatewayOptions = {
   /**
-   * The function that registers services with Connect. It is called once for all gateways and documents that get it. Of the options
-   * that a service or method is registered with, `interceptors`, `requestGate`, `readMaxBytes`, `maxTimeoutMs`, `shutdownSignal`,
-   * `jsonOptions` and `binaryOptions` replace those of the gateway.
+   * The function that registers services with Connect. It is called once for all gateways and documents that get it. Of
+   * the options with which a service or method is registered, `interceptors`, `requestGate`, `readMaxBytes`,
+   * `maxTimeoutMs`, `shutdownSignal`, `jsonOptions` and `binaryOptions` replace the gateway's.
    */
   routes: (router: ConnectRouter) => unknown;
   /**
-   * The protocols that are served: "rest" is HTTP and JSON, for the RPCs with a google.api.http rule; the others serve all RPCs.
-   * Default: those that the transport can carry. `["rest"]` is for a server that keeps Connect's own adapters.
+   * The served protocols: "rest" is HTTP and JSON, for RPCs with a google.api.http rule; the others serve all RPCs.
+   * Default: all protocols that the transport can carry. `["rest"]` is for a server that keeps Connect's own adapters.
    */
   protocols?: readonly Protocol[];
   /**
@@ -79,15 +79,15 @@ export type GatewayOptions = {
    */
   mapError?: (error: unknown, context: HandlerContext) => ConnectError;
   /**
-   * Called with each unexpected error, for example to log it: one that is no ConnectError, also after `mapError`, and what a function of
-   * these options throws. `context` is that of the call, if the error has one. Not called for a call whose client has disconnected and
-   * that therefore fails with an AbortError. Default: it is written to the console.
+   * Called with each unexpected error, for example to log it: an error that is no ConnectError, even after `mapError`,
+   * and an error thrown by a function of these options. `context` is the call's, if there is one. Not called for a call
+   * whose client has disconnected and that therefore fails with an AbortError. Default: it is written to the console.
    */
   onError?: (error: unknown, context: HandlerContext | undefined) => void;
   /**
-   * Rules that are not in the .proto, as in the `http` section of a Google API service configuration. `selector` matches
-   * methods by full name, or by a prefix with a wildcard (`acme.v1.*`). A rule replaces that of the method; the last one
-   * that matches applies. Its `options` replace the (flowgate.gateway.v1.method) option. Default: none.
+   * Rules that are not in the .proto, as in the `http` section of a Google API service configuration. `selector`
+   * matches methods by full name, or by a prefix with a wildcard (`acme.v1.*`). A rule replaces the method's own; the
+   * last matching one applies. Its `options` replace the (flowgate.gateway.v1.method) option. Default: none.
    */
   rules?: readonly Rule[];
   /**
@@ -111,8 +111,8 @@ export type GatewayOptions = {
    */
   boundQuery?: "reject" | "ignore";
   /**
-   * Names of query parameters that are ignored, also where `unknownQuery` is "reject". A listed name is ignored even if it is that
-   * of a field, as Envoy's `ignored_query_parameters`. Default: none.
+   * Names of query parameters to ignore, even if `unknownQuery` is "reject" or a field has the name, as Envoy's
+   * `ignored_query_parameters`. Default: none.
    */
   ignoredQuery?: readonly string[];
   /** True if a slash at the end of a path is ignored, as by the option of Fastify. Default: false, which is 404. */
@@ -165,16 +165,17 @@ export type GatewayOptions = {
    */
   compression?: boolean | CompressionOptions;
   /**
-   * The types that a google.protobuf.Any in a body or an error detail can contain. An unknown type is rejected with 400 in a
-   * request, and fails the call in a response, as specified by the proto3 JSON mapping; an error detail of an unknown type is
-   * omitted, but those of google.rpc are always known. Default: the types in the files of the registered services and their
-   * imports, and the well-known types.
+   * The types that a google.protobuf.Any in a body or an error detail can contain. An unknown type is rejected with 400
+   * in a request, and fails the call in a response, as specified by the proto3 JSON mapping; an error detail of an
+   * unknown type is omitted, but the types of google.rpc are always known. Default: the types in the files of the
+   * registered services and their imports, and the well-known types.
    */
   registry?: Registry;
   /**
-   * How JSON is read and written, with the names of protobuf-es: `ignoreUnknownFields`, `alwaysEmitImplicit`, `enumAsInteger`,
-   * `useProtoFieldName`; and `ignoreEnumCase`, `int64AsNumber` and `emitUnsetMessages`. Those for writing also apply to error details.
-   * Default: none, as in the proto3 JSON mapping; unlike in Connect, unknown fields of requests are rejected.
+   * The reading and writing of JSON, with protobuf-es names: `ignoreUnknownFields`, `alwaysEmitImplicit`,
+   * `enumAsInteger`, `useProtoFieldName`; and `ignoreEnumCase`, `int64AsNumber` and `emitUnsetMessages`. The options
+   * for writing also apply to error details. Default: none, as in the proto3 JSON mapping; unlike in Connect, unknown
+   * fields of requests are rejected.
    */
   jsonOptions?: JsonOptions;
   /**
@@ -261,7 +262,7 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
   };
 }
 
-/** The options for a service or method, by those that it was registered with. */
+/** Applies the options with which a service or method was registered. */
 export function forRegistration<Options extends CompleteGatewayOptions>(
   options: Options,
   {

@@ -50,7 +50,7 @@ function format(document: OpenApiDocument, output: string): string {
 function describeFiles(request: CodeGeneratorRequest, options: PluginOptions): OpenApiDocument | undefined {
   const set = create(FileDescriptorSetSchema, { file: request.protoFile });
   const registry = createFileRegistry(set);
-  // The order of the files depends on who calls the plugin.
+  // The order of the files depends on the caller of the plugin.
   const services = request.fileToGenerate.toSorted().flatMap((name) => registry.getFile(name)?.services ?? []);
   if (services.length === 0) {
     return undefined;

@@ -46,7 +46,7 @@ type PluginConfig = {
   readonly rules?: readonly JsonObject[];
 };
 
-/** The options in a JSON file. Those that the parameter has too are replaced by it. */
+/** The options in a JSON file. The parameter takes precedence. */
 type ConfigFile = PluginConfig & HandlerOptions & DocumentOptions;
 
 const anOutput: OptionCheck = {
@@ -89,7 +89,7 @@ const configChecks: ChecksOf<ConfigFile> = {
   ...documentChecks,
 };
 
-/** Reads the parameter of the plugin, and the file that it names. Throws an Error that names what is wrong. */
+/** Reads the parameter of the plugin, and the file that it names. Throws an Error that describes the problem. */
 export function readOptions(parameter: string): PluginOptions {
   const given = parseParameter(parameter);
   checkOptions(given, parameterChecks);
@@ -124,7 +124,7 @@ export function readOptions(parameter: string): PluginOptions {
   };
 }
 
-/** The options in the file, with those that the parameter replaces. */
+/** The options in the file, overridden by the parameter. */
 function readConfigOf({ config: file, output, preset, errors }: Parameters): ConfigFile {
   return { ...(file === undefined ? {} : readConfig(file)), ...defined({ output, preset, errors }) };
 }

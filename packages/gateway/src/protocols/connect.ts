@@ -60,7 +60,7 @@ export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec):
   return (request) => run(call, request, []);
 }
 
-/** Serves a unary method over Connect by GET. `query` is that of the request. */
+/** Serves a unary method over Connect by GET. `query` is the request's. */
 export type ServeGet = (request: GatewayRequest, query: URLSearchParams) => ReturnType<ServeRpc>;
 
 /** The same by GET, for a method without side effects, with the message in the query. */

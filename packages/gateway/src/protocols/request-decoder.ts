@@ -13,8 +13,8 @@ import { createCodecs } from "./rpc/codec.ts";
 export type RequestDecoder = (bytes: Uint8Array, format: RequestFormat) => Message | Promise<Message>;
 
 /**
- * Compiles the decoder of a method's requests, for use in another thread. The options that concern requests must be the
- * same as those of the gateway.
+ * Compiles the decoder of a method's requests, for use in another thread. The options that concern requests must equal
+ * the gateway's.
  */
 export function createRequestDecoder(
   method: DescMethod,

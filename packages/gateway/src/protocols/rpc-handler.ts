@@ -155,7 +155,7 @@ function toFailure(error: unknown): ConnectError {
 }
 
 function connectErrorOf(error: RequestError, maxBytes: number, domain: string): ConnectError {
-  // The body of a message is longer than the message: its limit is not that of the body.
+  // The body of a message is longer than the message, and has a limit of its own.
   const { message, reason, status } = error instanceof BodyTooLargeError ? messageTooLarge(maxBytes) : error;
   const code = reason === "incomplete_body" ? Code.Canceled : codeOfStatus(status);
   return new ConnectError(message, code, undefined, [

@@ -37,7 +37,7 @@ export function rejectRpc(
   allowed: readonly string[] = [],
 ): GatewayResponse {
   const code = /^application\/grpc/i.test(request.headers["content-type"] ?? "") ? Code.Unimplemented : Code.Unknown;
-  // For logs and metrics the code is that of the HTTP status; `unknown` would count as a server error.
+  // Logs and metrics get the code for the HTTP status; `unknown` would count as a server error.
   request.fail?.(codeOfStatus(status));
   const reject = (message: string): GatewayResponse => rejectCall(request, status, new ConnectError(message, code));
   switch (status) {
@@ -63,7 +63,7 @@ export function rejectUnknownRpc(request: RejectedRequest): GatewayResponse {
   return rejectCall(request, 404, new ConnectError("this server has no such RPC", Code.Unimplemented));
 }
 
-/** True if the path has the form of an RPC's and the headers are those of an RPC client. */
+/** True if the path has the form of an RPC's, and an RPC client has sent the headers. */
 export function isRpcRequest(path: string, headers: GatewayRequest["headers"]): boolean {
   const { "content-type": type = "", "connect-protocol-version": version } = headers;
   return (

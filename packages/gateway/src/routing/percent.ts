@@ -28,8 +28,8 @@ export function decodePathVariable(text: string, multi: boolean): string | undef
 }
 
 /**
- * Decodes a whole path, without its fragment, which is invalid in a request target; undefined if it has an invalid escape or invalid
- * UTF-8. For exact paths: those of templates are split first.
+ * Decodes a whole path, without its fragment, which is invalid in a request target; undefined if it has an invalid
+ * escape or invalid UTF-8. For exact paths: a template's path is split first.
  */
 export function decodePath(path: string): string | undefined {
   return /[%#]/.test(path) ? decode(path.split("#", 1)[0] ?? "", decodeURIComponent) : path;

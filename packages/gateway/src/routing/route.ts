@@ -39,7 +39,7 @@ export function boundFieldsOf({ method, pathFields }: Pick<Route, "method" | "pa
   return createBoundFields(sources);
 }
 
-/** How a route maps the body and the response, for one value of the header that selects the variant. */
+/** The mapping of body and response for one value of the header that selects the variant. */
 export type Variant = {
   /** The value of the header; undefined if the method has no variants. */
   readonly value: string | undefined;

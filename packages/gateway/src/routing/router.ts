@@ -53,7 +53,7 @@ type Leaf<T> = Map<string, Entry<T>>;
 type Entry<T> = {
   readonly route: RegisteredRoute<T>;
   readonly extract: ExtractVariables;
-  /** Some wildcard is not part of a variable, so that binding does not decode what it matches. */
+  /** True if some wildcard is not part of a variable, so that binding does not decode its match. */
   readonly hasUnboundWildcard: boolean;
   /** The match of a template that consists of literals only, where variables have constant values. */
   readonly literalMatch: Match<T>;

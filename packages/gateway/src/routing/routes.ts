@@ -51,7 +51,7 @@ export function methodError(method: DescMethod, cause: unknown): Error {
 }
 
 /**
- * The rule of each method: the last external rule that selects it, else that of its .proto. An external rule
+ * The rule of each method: the last external rule that selects it, else the rule in its .proto. An external rule
  * without a pattern removes the method's rule.
  */
 function selectRules(

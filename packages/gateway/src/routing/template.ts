@@ -1,5 +1,5 @@
 export type Template = {
-  /** All segments, including those of variables: `/v1/{name=shelves/*}` has three. */
+  /** All segments, variables included: `/v1/{name=shelves/*}` has three. */
   readonly segments: readonly Segment[];
   readonly variables: readonly TemplateVariable[];
   /** The verb as written in the template, without the colon; empty if there is none. */
@@ -24,7 +24,7 @@ export type TemplateVariable = {
 export type TemplateOptions = {
   /** Accepts only the grammar of http.proto: "**" must be the last segment, and there must be at least one segment. */
   readonly strict?: boolean;
-  /** Also accepts "*" after "**", as some templates of Google's have it. */
+  /** Accepts "*" after "**" too, as in some of Google's templates. */
   readonly google?: boolean;
 };
 

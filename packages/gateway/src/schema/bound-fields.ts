@@ -39,8 +39,8 @@ export function bindFields(boundFields: BoundFields, fields: readonly DescField[
 }
 
 /**
- * The binding of a field: its own, that of the whole message, or that of another member of its oneof, since only one
- * member can be set. A map is returned if only some of its subfields are bound.
+ * The binding of a field: its own, the whole message's, or that of another member of its oneof, since only one member
+ * can be set. A map is returned if only some of its subfields are bound.
  */
 export function findBinding(boundFields: BoundFields | undefined, field: DescField): BoundFields | undefined {
   if (boundFields === undefined || typeof boundFields === "string") {
@@ -58,7 +58,7 @@ export function findBinding(boundFields: BoundFields | undefined, field: DescFie
   return own;
 }
 
-/** The source of a field; that of its first bound subfield if only some are bound. */
+/** The source of a field; of its first bound subfield if only some are bound. */
 function sourceOf(boundFields: BoundFields): BindingSource {
   if (typeof boundFields === "string") {
     return boundFields;

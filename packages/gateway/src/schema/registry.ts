@@ -9,7 +9,7 @@ import {
   file_google_protobuf_wrappers,
 } from "@bufbuild/protobuf/wkt";
 
-/** Those with a JSON form of their own, and Empty. */
+/** The types with a special JSON form, and Empty. */
 const wellKnown = [
   file_google_protobuf_any,
   file_google_protobuf_duration,

@@ -59,7 +59,7 @@ export const methodRule = readOnce((method: DescMethod): MethodRule =>
 /** The body limit for messages without fields: room for fields that a newer client may send. */
 const EMPTY_BYTES = 4 * 1024;
 
-/** The maximum size of a request message in bytes: that of the method's option, and at most `limit`. */
+/** The maximum size of a request message in bytes: the method's option, and at most `limit`. */
 export function maxBodyBytesOf(method: DescMethod, limit: number): number {
   const { maxBodyBytes } = methodRule(method);
   const own = maxBodyBytes === 0 && method.input.fields.length === 0 ? EMPTY_BYTES : maxBodyBytes;

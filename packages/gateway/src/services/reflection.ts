@@ -40,7 +40,7 @@ export function registerReflection(
 
 type Request = RequestV1 | RequestV1Alpha;
 
-/** The files, by what they declare. */
+/** The files, by the symbols that they declare. */
 type Index = {
   readonly serviceNames: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
@@ -118,7 +118,7 @@ async function* respondToAll<R extends Request>(index: Index, requests: AsyncIte
   }
 }
 
-/** `sent` contains the files already sent on this stream; those in this response are added to it. */
+/** `sent` contains the files already sent on this stream; this response's files are added to it. */
 function respond(index: Index, request: Request, sent: Set<DescFile>) {
   const { serviceNames, files, symbols, extensions } = index;
   const { messageRequest } = request;

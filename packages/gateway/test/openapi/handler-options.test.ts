@@ -62,7 +62,7 @@ test.each<[handler: object, options: object, message: string]>([
   [
     { errors: "status" },
     { errorBody: { mediaType: "text/plain", schema: {} } },
-    'the option errorBody is for errors that a function formats; those of the handler are "status"',
+    'the option errorBody requires errors formatted by a function; the option errors of the handler is "status"',
   ],
 ])("%j and %j are rejected: %s", (handler, options, message) => {
   expect(() => openapi({ routes, ...handler }, { info, ...options })).toThrow(new Error(message));

@@ -255,7 +255,7 @@ describe("a configuration file", () => {
     const { document } = await runWithConfig({ errorBody });
     expect(document?.components.schemas["Error"]).toEqual(errorBody.schema);
     expect((await runWithConfig({ errorBody, errors: "status" })).error).toBe(
-      'the option errorBody is for errors that a function formats; those of the handler are "status"',
+      'the option errorBody requires errors formatted by a function; the option errors of the handler is "status"',
     );
   });
 

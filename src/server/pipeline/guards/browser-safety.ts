@@ -17,8 +17,8 @@ export type BrowserSafetyOptions = {
    */
   readonly checksTokens: boolean;
   /**
-   * Which requests without a token are allowed something at present: those of anonymous clients, of workloads only, or none.
-   * Host is checked for anonymous clients only. Defaults to `anonymous`.
+   * Returns the token-less requests that currently have permissions: from anonymous clients, from workloads only, or
+   * none. Host is checked for anonymous clients only. Defaults to `anonymous`.
    */
   readonly exposure?: () => "anonymous" | "workloads" | "none";
   /**
@@ -79,7 +79,7 @@ function isOnPort(origin: string, port: number, isOwn: (host: string) => boolean
 function toolOrigin(): FlowgateError {
   return new FlowgateError(
     "foreign_origin",
-    "pages of Node-RED's editor may not call this API: they use that of the editor's own port (nodeRed.port)",
+    "pages of Node-RED's editor may not call this API: use the one on the editor's port (nodeRed.port)",
   );
 }
 

@@ -7,7 +7,7 @@ import type { Guard } from "../pipeline.ts";
 export type CorsOptions = {
   /** Serialized as browsers send them (`https://app.example`), or `"*"` for any origin. */
   readonly origins: readonly string[];
-  /** How long browsers may cache a preflight response. */
+  /** The time for which browsers may cache a preflight response. */
   readonly maxAgeSeconds: number;
 };
 

@@ -40,13 +40,13 @@ export function createGuards(
   return [...guards, load.guard];
 }
 
-/** Headers of Node-RED's admin API, by the names that its clients send, with those that this API has instead. */
+/** Headers of Node-RED's admin API, by the names that its clients send, with this API's counterparts. */
 const nodeRedHeaders = [
   ["Node-RED-API-Version", "Service-API-Version"],
   ["Node-RED-Deployment-Type", "Service-Deployment-Type"],
 ].map(([name = "", own = ""]) => ({ name, key: name.toLowerCase(), own }));
 
-/** Rejects them, since ignoring one would deploy as `full` what the client meant as `nodes`. */
+/** Rejects them, since ignoring one would deploy as `full` a request that meant `nodes`. */
 const rejectNodeRedHeaders: Guard = (request) => {
   const found = nodeRedHeaders.find(({ key }) => request.headers[key] !== undefined);
   return (
@@ -56,7 +56,7 @@ const rejectNodeRedHeaders: Guard = (request) => {
       400,
       new FlowgateError(
         "invalid_argument",
-        `the header ${found.name}: is one of Node-RED's admin API: send ${found.own} instead, which has the same values`,
+        `the header ${found.name}: belongs to Node-RED's admin API: send ${found.own} instead, with the same value`,
       ),
     )
   );

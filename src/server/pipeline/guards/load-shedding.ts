@@ -126,7 +126,7 @@ type InFlight = {
 type Group = {
   readonly calls: InFlight;
   readonly streams: InFlight;
-  /** Those admitted while the event loop is behind, which are few and have an identity. */
+  /** Calls admitted while the event loop is behind: few, and with an identity. */
   readonly late: InFlight;
 };
 

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type ContainerDiff, ContainerDiffSchema, type FlowsDiff, NodeAspect, NodeChange } from "@flowgate/client";
 
-/** The number of nodes that were added, removed and changed. `moved` are those of the changed ones where just the place differs. */
+/** Counts the added, removed and changed nodes. `moved` counts the changed nodes that differ in their place only. */
 export function countChanges({ containers }: FlowsDiff): {
   readonly added: number;
   readonly removed: number;

@@ -16,7 +16,7 @@ import { viewProperties } from "./properties.ts";
 import { type NameOf, PropertyChangeView } from "./property-change.tsx";
 import "./flows-diff.css";
 
-/** With more, a page is slow, and nobody reads them at once. */
+/** More nodes make a page slow, and are not read at once. */
 const maxNodes = 200;
 
 export function DiffFlows({ diff, nodes }: { readonly diff: FlowsDiff; readonly nodes?: readonly Node[] }): ReactNode {

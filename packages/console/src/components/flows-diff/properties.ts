@@ -6,7 +6,7 @@ import { type CodeLanguage, detectLanguage } from "../code-language.ts";
 export type PropertyView =
   | ({ readonly kind: "code"; readonly path: string; readonly language: CodeLanguage } & Sides)
   | ({ readonly kind: "value"; readonly path: string } & Sides)
-  /** Of wires, links, and members of groups: ids of nodes. `output` counts from 1. */
+  /** Node ids in wires, links and group members. `output` counts from 1. */
   | {
       readonly kind: "references";
       readonly path: string;
@@ -76,12 +76,12 @@ function inlineOf(value: JsonValue | undefined): string | undefined {
   return value === undefined ? undefined : JSON.stringify(value);
 }
 
-/** Text as it is; all else as JSON with a line for each member. */
+/** Returns text unchanged, and other values as JSON with a line for each member. */
 function codeOf(value: JsonValue | undefined): string | undefined {
   return value === undefined || typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
 }
 
-/** The ids that are referred to only before, and only after. There are none if just their order differs. */
+/** The ids referred to only before, and only after. Both are empty if only their order differs. */
 function viewReferences(
   path: string,
   before: JsonValue | undefined,

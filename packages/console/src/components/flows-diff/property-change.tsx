@@ -93,7 +93,7 @@ function ReferenceChange({
 
 const CodeDiff = lazy(async () => ({ default: (await import("./code-diff.tsx")).CodeDiff }));
 
-/** Loads the editor when the code is first near to what is seen: a difference can have any number of them. */
+/** Loads the editor when the code comes near the visible area: a difference can have any number of editors. */
 function VisibleCodeDiff(props: ComponentProps<typeof CodeDiff>): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   const [isNear, setNear] = useState(false);

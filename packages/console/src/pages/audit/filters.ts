@@ -12,7 +12,7 @@ export function nameOfKind(kind: AuditKind): string {
   return AuditKindSchema.value[kind]?.localName.toLowerCase() ?? String(kind);
 }
 
-/** What a kind is in words; its name, if a newer service has it. */
+/** Returns the label of a kind, or its name if only a newer service knows it. */
 export function labelOfKind(kind: AuditKind): string {
   const name = nameOfKind(kind);
   return kindTexts[name] ?? name;

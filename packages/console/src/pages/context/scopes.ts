@@ -7,7 +7,7 @@ export type ScopeKeys = {
   readonly scope: string;
   readonly store: string;
   readonly kind: "global" | "flow" | "node";
-  /** What it is called in the flows; its id, if they do not have it, as instances of nodes in subflows. */
+  /** The label in the flows, or the id if the flows do not contain it, as for node instances in subflows. */
   readonly label: string;
   /** The place in the flows, such as `/flows/TAB?node=ID`. */
   readonly path: string | undefined;

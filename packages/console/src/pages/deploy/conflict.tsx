@@ -20,7 +20,7 @@ export function ConflictStep({
   readonly conflict: Conflict;
   readonly error: unknown;
   readonly isBusy: boolean;
-  /** Undefined for those who may not deploy. */
+  /** Undefined if the user may not deploy. */
   readonly onMerge: (() => void) | undefined;
   readonly onPlanAgain: () => void;
   readonly onGiveUp: () => void;

@@ -10,7 +10,7 @@ import {
 export type Conflict = {
   readonly active: Revision;
   readonly changes: readonly ConcurrentChange[];
-  /** How many changes are not among them. */
+  /** The number of changes that are not listed. */
   readonly more: number;
   readonly canMerge: boolean;
 };

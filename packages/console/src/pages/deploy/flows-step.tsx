@@ -7,7 +7,7 @@ import { texts } from "../../texts/deploy.ts";
 import { type Prepared, readFlows } from "./given-flows.ts";
 
 export type Draft = {
-  /** A text that can be edited, or what is too large for that. */
+  /** A text that can be edited, or a file too large for that. */
   readonly input: string | Blob;
   readonly name: string;
 };

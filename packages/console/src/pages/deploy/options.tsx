@@ -30,11 +30,11 @@ export function optionFields({ type, message, wait, maxErrors, undo }: Options) 
 
 const types = [
   [DeploymentType.FULL, "all nodes (full)"],
-  [DeploymentType.FLOWS, "changed nodes, and those wired to them (flows)"],
+  [DeploymentType.FLOWS, "changed nodes, and nodes wired to them (flows)"],
   [DeploymentType.NODES, "only changed nodes (nodes)"],
 ] as const;
 
-/** Of the service, in seconds. */
+/** The service's limit, in seconds. */
 const maxWait = 600;
 
 export function OptionFields({

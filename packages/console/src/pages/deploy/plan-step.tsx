@@ -248,7 +248,7 @@ function isReplaced({ rev }: PlanFlowsResponse, { revisions }: Deployments): boo
   return revisions.some(({ parent }) => parent === rev);
 }
 
-/** What is known before the service responds, which it does when the flows were observed. */
+/** The state before the service responds, which it does after the observation of the flows. */
 function Progress({
   base,
   options: { wait, undo },

@@ -219,7 +219,7 @@ function LongProperty({ name, value }: { readonly name: string; readonly value: 
   );
 }
 
-/** Code, and what has a structure. */
+/** True for code, and for structured values. */
 function isLong(value: unknown): boolean {
   return typeof value === "string" ? value.includes("\n") || value.length > 200 : JSON.stringify(value).length > 100;
 }
@@ -228,7 +228,7 @@ const maxMessages = 20;
 
 const maxLength = 4_000;
 
-/** What a node sends to the debug sidebar while this is shown; it is not recorded. */
+/** The debug messages of a node while this is shown. They are not recorded. */
 function DebugMessages({ id }: { readonly id: string }): ReactNode {
   const transport = useTransport();
   const [messages, setMessages] = useState<readonly Event[]>([]);

@@ -41,8 +41,8 @@ type Changes = {
 };
 
 /**
- * The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. Where
- * another replica runs the flows, they are those of events alone.
+ * The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be
+ * anywhere. Where another replica runs the flows, events are the only source.
  */
 export function useNodeStates(tab: string | undefined, runtime: GetRuntimeResponse | undefined): NodeStates {
   const isHere = runsFlows(runtime);
@@ -156,7 +156,7 @@ function combine(nodes: readonly NodeState[], flows: readonly FlowState[] | unde
     if (received > 0) {
       messages.set(nodeId, (messages.get(nodeId) ?? 0) + received);
     }
-    // An instance of a subflow shows the errors of what is in it.
+    // A subflow instance shows the errors of the nodes in it.
     for (const id of count > 0 ? [nodeId, ...subflowPath] : []) {
       errors.set(id, (errors.get(id) ?? 0) + count);
     }

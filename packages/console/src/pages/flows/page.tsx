@@ -162,8 +162,8 @@ function TabSwitch({ container, rev }: { readonly container: FlowContainer; read
       title={isDisabled ? texts.enableTitle(name) : texts.disableTitle(name)}
       description={
         isDisabled
-          ? "This deploys a new revision. The nodes of the tab are started; those of other tabs go on running."
-          : "This deploys a new revision. The nodes of the tab are stopped, and what they hold in memory is lost."
+          ? "This deploys a new revision. The nodes of the tab are started; other tabs keep running."
+          : "This deploys a new revision. The nodes of the tab are stopped, and their state in memory is lost."
       }
       confirm={isDisabled ? texts.enable : texts.disable}
       onConfirm={async () => {
@@ -211,7 +211,7 @@ function scrollListTo(entry: HTMLElement | null): void {
   }
 }
 
-/** Nobody reads more. */
+/** The maximum number of search results shown. */
 const maxFound = 50;
 
 function Search({

@@ -6,7 +6,7 @@ export function canUndo({ parent, cause }: Pick<Revision, "parent" | "cause">): 
   return parent !== "" && cause !== RevisionCause.AUTOMATIC_UNDO;
 }
 
-/** An undo restarts by default what the deployment did that it undoes, and a restore everything. */
+/** By default an undo restarts what the undone deployment restarted, and a restore everything. */
 export function defaultType(kind: "undo" | "restore", { deploymentType }: Revision): DeploymentType {
   const isPartial = deploymentType === DeploymentType.NODES || deploymentType === DeploymentType.FLOWS;
   return kind === "undo" && isPartial ? deploymentType : DeploymentType.FULL;

@@ -6,7 +6,7 @@ import { useRecentRevisions } from "./active-revision.ts";
 import { canUndo } from "./restoration.ts";
 import { RestoreDialog } from "./restore-dialog.tsx";
 
-/** What the dialog does, which another deployment does not change while it is open. */
+/** The action of the dialog. Another deployment does not change it while the dialog is open. */
 type Action = { readonly kind: "undo" | "restore"; readonly target: string | undefined };
 
 /** Makes the flows of an earlier revision active again, or undoes the active one. Not shown where this is not possible. */

@@ -128,7 +128,7 @@ export function RestoreDialog({
   );
 }
 
-/** What deploying the flows of a revision in place of `activeRev` would change, stop and start. */
+/** Plans the deployment of a revision's flows in place of `activeRev`. */
 function usePlan(rev: string, activeRev: string, deploymentType: DeploymentType) {
   const transport = useTransport();
   const difference = useQuery(RevisionsService.method.diffRevision, { rev, base: activeRev });
@@ -138,7 +138,7 @@ function usePlan(rev: string, activeRev: string, deploymentType: DeploymentType)
   const plan = usePlainQuery({
     queryKey: ["plan of a restore", rev, activeRev, deploymentType],
     enabled: data !== undefined,
-    // That of another type remains until this one is known.
+    // The plan of the previous type remains until this one is known.
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
       callUnaryMethod(

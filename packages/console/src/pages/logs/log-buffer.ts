@@ -10,7 +10,10 @@ export type Snapshot = {
   readonly held: number;
 };
 
-/** The events of a page, newest first: a bounded number of them. Those that arrive can be held back, so that what is read does not move. */
+/**
+ * The events of a page, newest first, limited in number. New events can be held back, so that the visible ones do not
+ * move.
+ */
 export class LogBuffer {
   #shown: readonly Event[] = [];
   /** Oldest first. */
@@ -25,7 +28,7 @@ export class LogBuffer {
     return this.#snapshot;
   }
 
-  /** Adds what has arrived, oldest first. */
+  /** Adds new events, oldest first. */
   add(events: readonly Event[]): void {
     for (const event of events) {
       if (!this.#keys.has(keyOf(event))) {
@@ -73,7 +76,7 @@ export class LogBuffer {
   }
 
   #limitHeld(): void {
-    // One entry stands for those that are missing.
+    // One entry stands for the removed ones.
     const excess = this.#held.length - (maxEntries - 1);
     if (excess > 0) {
       this.#held.splice(0, excess).forEach((event) => this.#keys.delete(keyOf(event)));
@@ -82,7 +85,7 @@ export class LogBuffer {
   }
 }
 
-/** What stands for the events before this one that were not kept. */
+/** Returns a placeholder for the events before this one that were not kept. */
 function toMissing({ id, time, runtime }: Event, count: number): Event {
   return create(EventSchema, {
     id,

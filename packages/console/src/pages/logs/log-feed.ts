@@ -38,13 +38,13 @@ export const notRecorded: ReadonlySet<EventKind> = new Set([EventKind.DEBUG, Eve
 
 const pageSize = 200;
 
-/** What arrives within this time is shown together: flows can log a thousand entries per second. */
+/** Entries that arrive within this time are rendered together: flows can log a thousand entries per second. */
 const flushMs = 250;
 
-/** The journal may lack the last events: the stream begins before what it has. */
+/** The journal may lack the last events: the stream begins before the journal's end. */
 const overlapMs = 10_000;
 
-/** What was recorded and what happens from now on, as one list without gaps. */
+/** Recorded and live entries as one list without gaps. */
 export class LogFeed implements Disposable {
   readonly #options: LogFeedOptions;
   readonly #buffer = new LogBuffer();

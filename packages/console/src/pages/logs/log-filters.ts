@@ -42,20 +42,20 @@ export function permittedKinds(can: (permission: string) => boolean): readonly K
   return kinds.filter(({ permission }) => permission === undefined || can(permission));
 }
 
-/** The kinds of a filter; those by default if it is empty or names none. */
+/** The kinds of a filter; the default kinds if it is empty or names none. */
 export function parseKinds(filter: string, permitted: readonly Kind[]): readonly Kind[] {
   const names = new Set(filter.split(","));
   const chosen = permitted.filter(({ name }) => names.has(name));
   return chosen.length > 0 ? chosen : permitted.filter(({ isDefault }) => isDefault);
 }
 
-/** The filter that selects these kinds; empty for those by default. */
+/** The filter that selects these kinds; empty for the default kinds. */
 export function formatKinds(chosen: readonly Kind[], permitted: readonly Kind[]): string {
   const isDefault = permitted.every((kind) => kind.isDefault === chosen.includes(kind));
   return isDefault ? "" : chosen.map(({ name }) => name).join(",");
 }
 
-/** What is no level or time in the filters is ignored. */
+/** Ignores filters that are no valid level or time. */
 export function toQuery(
   { level, tab, node, since, until }: Readonly<Record<"level" | "tab" | "node" | "since" | "until", string>>,
   chosen: readonly Kind[],

@@ -65,7 +65,7 @@ function describe(event: Event): LogLine | undefined {
   };
 }
 
-/** Different runtimes can have the same positions, and control events have that of another event. */
+/** Different runtimes can have the same positions, and control events have the position of another event. */
 export function keyOf({ id, runtime, kind }: Event): string {
   return `${id} ${kind.case ?? ""} ${runtime}`;
 }
@@ -188,7 +188,7 @@ function wordOf(state: ProposalState): string {
   return ProposalStateSchema.value[state]?.localName.toLowerCase() ?? words.proposal;
 }
 
-/** True if a line contains a text, whatever its case; it is in lower case. */
+/** True if a line contains the lower-case text, ignoring case. */
 export function contains({ message, details, node, tab, word }: LogLine, text: string): boolean {
   return text === "" || [message, details, node, tab, word].some((part) => part.toLowerCase().includes(text));
 }

@@ -9,7 +9,7 @@ import type { LogLine } from "./log-line.ts";
 
 const estimatedPx = 33;
 
-/** When so few entries are left below the visible ones, earlier ones are loaded. */
+/** Loads earlier entries when at most this many are left below the visible ones. */
 const fewLeft = 20;
 
 export function LogList({

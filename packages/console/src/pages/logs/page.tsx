@@ -115,7 +115,7 @@ function useLog(query: LogQuery, isHolding: boolean): readonly [LogState, () => 
   return [latest.key === key ? latest.state : initial, loadEarlier];
 }
 
-/** What is further down does not move while entries arrive. */
+/** Beyond this scroll position the list does not move while entries arrive. */
 const scrolledPx = 80;
 
 function useIsScrolled(): boolean {

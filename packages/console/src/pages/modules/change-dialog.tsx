@@ -110,7 +110,10 @@ function ChangeForm({
   );
 }
 
-/** The step of the change in progress, also of one that someone else has begun, and what follows the last one. Nothing if there is none. */
+/**
+ * The step of the change in progress, including changes begun by others, and the text after the last step. Empty if
+ * there is none.
+ */
 export function Progress({ then = "" }: { readonly then?: string }): ReactNode {
   const [step, setStep] = useState<string>();
   useEvents(["module"], ({ kind: { value } }) => {

@@ -33,7 +33,7 @@ export function InstallModule({
     <ChangeDialog
       label={label}
       title="Install a module"
-      description="The code of a module runs in the process of the flows, with all that flows may do."
+      description="The code of a module runs in the runtime process, with the rights of flows."
       action="install"
       isMain={isMain}
       onOpen={() => {

@@ -159,7 +159,7 @@ function FlowLinks({ ids }: { readonly ids: readonly string[] }): ReactNode {
 
 type Restart = Pick<ChangeModuleResponse, "outcome" | "missingTypes">;
 
-/** What a change has resulted in: whether the flows run with it, or have to be restarted. */
+/** The result of a change: the flows already run with it, or need a restart. */
 function ChangeResult({
   of: { action, response },
   onChange,

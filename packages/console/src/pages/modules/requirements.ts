@@ -7,7 +7,7 @@ export type MissingType = {
   readonly disabledModule: string | undefined;
 };
 
-/** `nodes` are those of the active flows; empty if they are not known. */
+/** `nodes` belong to the active flows; empty if they are not known. */
 export function describeMissing(
   types: readonly string[],
   modules: readonly Pick<Module, "name" | "enabled" | "types">[],
@@ -24,8 +24,8 @@ export function describeMissing(
 export type NamedModule = { readonly name: string; readonly version: string };
 
 /**
- * The modules that are not installed, but named by the flows: Node-RED's editor records those of exported nodes in a node of the type
- * `global-config`. It does not record which types they define.
+ * The modules that the flows name and that are not installed: Node-RED's editor records the modules of exported nodes
+ * in a node of the type `global-config`. It does not record which types they define.
  */
 export function findNamedModules(
   nodes: readonly Pick<Node, "type" | "properties">[],

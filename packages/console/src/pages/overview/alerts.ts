@@ -15,7 +15,7 @@ import { tabPath } from "../../components/node-path.ts";
 import { texts as all } from "../../texts/overview.ts";
 
 export type Alert = {
-  /** The same for as long as it is about the same. */
+  /** Stays the same while the alert has the same subject. */
   readonly key: string;
   readonly tone: "bad" | "warn" | "info";
   readonly title: string;
@@ -23,7 +23,7 @@ export type Alert = {
   readonly link?: { readonly to: string; readonly label: string };
 };
 
-/** What the page knows; undefined: nothing, or the user may not read it. */
+/** The data available to the page; undefined: not loaded, or the user may not read it. */
 type Known = {
   readonly runtime: GetRuntimeResponse | undefined;
   readonly settings: GetSettingsResponse | undefined;
@@ -123,7 +123,7 @@ function toAlert(
   }
 }
 
-/** Those that have failed last come first, then those that do not fail, by name. */
+/** Sorts failing flows first, the latest failure on top; then the others by name. */
 export function byUrgency(one: FlowState, other: FlowState): number {
   return urgency(other) - urgency(one) || one.flowLabel.localeCompare(other.flowLabel);
 }

@@ -26,7 +26,7 @@ import { runsFlows } from "../../components/runtime.ts";
 import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 
-/** For what has no events: the load, and replicas. Queries pause while the page is not visible. */
+/** The polling interval of data without events: the load, and replicas. Queries pause while the page is not visible. */
 const pollMs = 5_000;
 
 const maxFailingNodes = 200;

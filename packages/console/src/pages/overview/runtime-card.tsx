@@ -56,7 +56,7 @@ export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeRespo
       <ConfirmButton
         label={all.runtime.stop}
         title="Stop the flows?"
-        description="Their processes end on all replicas. They remain stopped, also after deployments and restarts of the service, until someone starts them."
+        description="Their processes end on all replicas. They remain stopped, even after deployments and restarts of the service, until a user starts them."
         confirm={all.runtime.stop}
         isDangerous
         isPlain

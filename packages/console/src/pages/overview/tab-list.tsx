@@ -8,10 +8,10 @@ import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
 
-/** Those that are named in the row of a tab. */
+/** The maximum number of nodes named in the row of a tab. */
 const maxNamed = 5;
 
-/** The tabs whose nodes do something, those that fail first, the last error before the others. */
+/** The tabs with active nodes: failing ones first, by their last error. */
 export function TabList({
   flows,
   nodes,
@@ -39,7 +39,7 @@ export function TabList({
         />
       )}
       {(flows?.length ?? 0) > 0 ? (
-        <p className="muted">Since the nodes were started; failing are those with errors within the last 10 minutes.</p>
+        <p className="muted">Since the nodes were started. Failing: an error within the last 10 minutes.</p>
       ) : null}
     </section>
   );

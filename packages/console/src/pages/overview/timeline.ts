@@ -70,7 +70,7 @@ function byRuntime(events: readonly Event[]): Map<string, Change[]> {
   );
 }
 
-/** Without those that a deployment causes, as long as its flows run: the deployment itself is shown. */
+/** Removes the events caused by a deployment while its flows run: the deployment itself is shown. */
 function toChanges(events: readonly Event[]): Entry[] {
   return [...byRuntime(events).values()].flatMap((changes) => {
     let settled: RuntimeState | undefined;

@@ -15,7 +15,7 @@ import { dayMs, type Entry, type Span, toEntries, toSpans } from "./timeline.ts"
 
 const maxRead = 200;
 
-/** Those that are shown at first. */
+/** The number of entries shown at first. */
 const fewEntries = 8;
 
 /** The deployments and changes of state of the last day: as a picture, and as a list that says the same. */

@@ -68,7 +68,7 @@ export function Usage({
   );
 }
 
-/** Adds what is read each time to what was read before. */
+/** Appends each reading to the earlier ones. */
 function useSamples({ runtimeProcess, serviceProcess }: GetRuntimeResponse, updatedMs: number): readonly Sample[] {
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   const seconds = updatedMs / 1_000;

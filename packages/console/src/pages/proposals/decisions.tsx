@@ -25,7 +25,7 @@ export function DecisionButtons({
   onDeployed,
 }: {
   readonly proposal: Proposal;
-  /** Undefined: there is none, or not yet. */
+  /** Undefined: there is no plan, or it is not loaded yet. */
   readonly plan: PlanFlowsResponse | undefined;
   readonly decisions: Decisions;
   readonly onDeployed: (response: SetFlowsResponse) => void;
@@ -46,7 +46,7 @@ export function DecisionButtons({
           reason="Comment"
           confirm="Approve and deploy"
           isPrimary
-          // What is approved is what was shown.
+          // Only a plan that was shown can be approved.
           isDisabled={plan === undefined}
           onConfirm={async (reason) =>
             onDeployed(await callUnaryMethod(transport, approveProposal, { id, digest, reason }))

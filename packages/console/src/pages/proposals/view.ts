@@ -37,7 +37,7 @@ export function decisionsOf(
       state === ProposalState.STALE
         ? "It can't be approved any more: another deployment has replaced the revision that it is a change of. Propose the flows again."
         : state === ProposalState.EXPIRED
-          ? "It can't be approved any more: nobody has approved it in time. Propose the flows again."
+          ? "It has expired without approval. Propose the flows again."
           : "";
     return { approve: false, reject: false, withdraw: false, hint };
   }

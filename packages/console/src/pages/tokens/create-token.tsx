@@ -126,7 +126,7 @@ function Secret({ secret, onClose }: { readonly secret: string; readonly onClose
   );
 }
 
-/** Chooses what a token may do, with what each permission means. */
+/** Selects the permissions of a token, with the meaning of each. */
 function ScopeField({
   value,
   onChange,
@@ -160,7 +160,7 @@ function ScopeField({
   return (
     <fieldset className="tokens-scope stack">
       <legend>Permissions</legend>
-      {choice(false, "Only what is selected")}
+      {choice(false, "Only the selected ones")}
       {choice(true, "Everything that I may do")}
       {value.isEverything ? (
         <p className="muted">All permissions that you have now.</p>
@@ -195,7 +195,7 @@ function ScopeField({
   );
 }
 
-/** Those of the configuration with what they permit; those that each service has, if the user may not read the others. */
+/** The configured roles with their permissions, or the built-in roles if the user may not read the settings. */
 function useRoles(): readonly (readonly [name: string, meaning: string])[] {
   const { can } = useSession();
   const { data } = useQuery(SettingsService.method.getSettings, {}, { enabled: can("settings.read") });

@@ -1,5 +1,5 @@
 export type ScopeChoice = {
-  /** All that its user may do; what is selected has no effect then. */
+  /** True for all permissions of its user; the selection then has no effect. */
   readonly isEverything: boolean;
   readonly selected: ReadonlySet<string>;
   /** Others, as they were typed. */

@@ -62,12 +62,12 @@ test.each<[string, Event[], string[]]>([
   [
     "a crash",
     [change(1, RUNNING), change(2, RESTARTING), change(3, STARTING), change(4, RUNNING)],
-    ["The flows run", "The process of the flows has ended", "The flows run"],
+    ["The flows run", "The runtime process has ended", "The flows run"],
   ],
   [
     "safe mode",
     [change(1, RESTARTING), change(2, SAFE)],
-    ["Safe mode: the flows are not started any more", "The process of the flows has ended"],
+    ["Safe mode: the flows are not started any more", "The runtime process has ended"],
   ],
   [
     "two replicas, each with changes of its own",

@@ -27,7 +27,7 @@ test.each([
   [ProposalState.REJECTED, ""],
   [ProposalState.WITHDRAWN, ""],
   [ProposalState.STALE, "another deployment has replaced the revision"],
-  [ProposalState.EXPIRED, "nobody has approved it in time"],
+  [ProposalState.EXPIRED, "has expired without approval"],
 ])("nobody can do anything with a proposal in the state %j", (state, hint) => {
   const decisions = decisionsOf({ state, user: "ada" }, session("bob", "flows.approve", "flows.propose"));
   expect(decisions).toMatchObject({ approve: false, reject: false, withdraw: false });

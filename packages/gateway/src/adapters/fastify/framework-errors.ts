@@ -9,12 +9,12 @@ import { gatewayOptionChecks } from "../../options/option-checks.ts";
 import type { GatewayOptions } from "../../options/options.ts";
 import type { NodeResponse } from "../node/request.ts";
 
-/** What the handler needs of a reply of Fastify over HTTP/1.1 or HTTP/2, whose types differ. */
+/** The parts of a Fastify reply that the handler needs. The types for HTTP/1.1 and HTTP/2 differ. */
 type RawReply = { hijack(): unknown; readonly raw: NodeResponse };
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
- * with an invalid percent-escape, get errors in the same format. The options must be those of the plugin.
+ * with an invalid percent-escape, get errors in the same format. Pass the same options as to the plugin.
  */
 export function createFrameworkErrorHandler(
   options: Pick<GatewayOptions, "errors" | "onError"> = {},

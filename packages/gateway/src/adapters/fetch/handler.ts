@@ -26,8 +26,9 @@ export type FetchHandler<Context extends readonly unknown[] = readonly unknown[]
 };
 
 /**
- * Creates a function that serves the RPCs of `routes` over Connect, gRPC-Web, and REST for those with a google.api.http rule. gRPC needs
- * trailers, which a Response can't have. With the option `unknownPath: "pass"` it returns undefined for an unknown path.
+ * Creates a function that serves the RPCs of `routes` over Connect and gRPC-Web, and RPCs with a google.api.http rule
+ * over REST. gRPC needs trailers, which a Response can't have. With the option `unknownPath: "pass"` it returns
+ * undefined for an unknown path.
  */
 export function createFetchHandler<Context extends readonly unknown[] = readonly unknown[]>(
   options: FetchHandlerOptions<Context> & { readonly unknownPath: "pass" },

@@ -47,7 +47,9 @@ export class ChunkWriter {
     this.#response.write("", callback);
   }
 
-  /** A response has no connection until those to the requests before it are sent; Node keeps what is written until then. */
+  /**
+   * A response has no connection until the responses to earlier requests are sent; Node buffers its writes until then.
+   */
   #keep(chunk: string | Uint8Array): boolean {
     const response = this.#response;
     response.chunkedEncoding = false;
@@ -92,7 +94,7 @@ function frame(chunk: Uint8Array): Uint8Array {
 /** Counts the ticks in which chunks are written. */
 let tick = 1;
 let isTickOpen = false;
-/** Connections with several chunks in this tick. Those after the first are sent together at its end. */
+/** Connections with several chunks in this tick. All but the first chunk are sent together at its end. */
 let corked: Socket[] = [];
 
 function currentTick(): number {

@@ -24,8 +24,9 @@ export type NodeHandler = {
 };
 
 /**
- * Creates a request listener that serves the RPCs of `routes` over Connect, gRPC-Web, gRPC, and REST for those with a google.api.http
- * rule, over HTTP/1.1 and HTTP/2. Under a mount path of Express, paths are matched without it.
+ * Creates a request listener that serves the RPCs of `routes` over Connect, gRPC-Web and gRPC, and RPCs with a
+ * google.api.http rule over REST, over HTTP/1.1 and HTTP/2. Under a mount path of Express, paths are matched without
+ * it.
  */
 export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
   const { match } = createAdapterGateway(createGateway, options);

@@ -93,10 +93,10 @@ export abstract class NodeGatewayRequest implements GatewayRequest {
   }
 }
 
-/** What to call when a connection closes, for the responses that wait for those to earlier requests. */
+/** The callbacks for a closed connection, for responses queued behind earlier requests. */
 const disconnects = new WeakMap<Socket, Set<() => void>>();
 
-/** For a response that waits for those to earlier requests, which Node 22 does not close with the connection. */
+/** For a response queued behind earlier ones, which Node 22 does not close with the connection. */
 function onDisconnect(socket: Socket, response: ServerResponse, callback: () => void): void {
   const callbacks = disconnects.get(socket) ?? new Set();
   if (!disconnects.has(socket)) {

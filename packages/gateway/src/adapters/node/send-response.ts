@@ -6,10 +6,10 @@ import type { NodeRequest, ResponseOfNode } from "./request.ts";
 import { sendStream } from "./send-stream.ts";
 
 /**
- * Sends a response. `earlierHeaders` were set by a middleware or hook; those of the response take precedence, and
- * Vary has the values of both. Returns a promise for a stream, which resolves at its end; it never rejects.
- * `kind`: the connection is closed after a REST response to a long body that is not read, but kept for RPCs, whose clients take
- * a connection that is closed while they write for a failure.
+ * Sends a response. `earlierHeaders` were set by a middleware or hook; the response's headers take precedence, and Vary
+ * has the values of both. Returns a promise for a stream, which resolves at its end; it never rejects. `kind`: after a
+ * REST response to a long unread body the connection is closed. It is kept for RPCs, whose clients report a connection
+ * closed during their write as a failure.
  */
 export function sendResponse(
   result: GatewayResponse,

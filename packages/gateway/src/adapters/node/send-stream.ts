@@ -38,7 +38,7 @@ class BodySender {
   /** The buffers of the sink are full. */
   #isBlocked = false;
   #hasFailed = false;
-  /** Those with a callback. */
+  /** The number of writes with a pending callback. */
   #pendingWrites = 0;
 
   constructor(chunks: PollableIterator<string | Uint8Array>, sink: BodySink, beforeEnd: () => void, onEnd: () => void) {

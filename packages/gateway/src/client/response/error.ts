@@ -18,7 +18,7 @@ import { errorRule, fieldRule } from "../../schema/rules.ts";
 import { createHeaderFieldsReader } from "./headers.ts";
 
 export type ErrorReader = {
-  /** Of an error response; `document` is undefined if its body is not JSON. */
+  /** Converts an error response; `document` is undefined if its body is not JSON. */
   readonly fromResponse: (response: Response, text: string, document: unknown) => ConnectError;
   readonly fromStream: (document: unknown, response: Response) => ConnectError;
 };

@@ -18,14 +18,13 @@ export type JsonValues = {
 };
 
 /**
- * Splits the items of an array, or values that follow each other. The values are not validated: JSON.parse finds what is wrong
- * with one.
+ * Splits the items of an array, or consecutive values. The values are not validated: JSON.parse reports their errors.
  */
 export function createJsonValues(): JsonValues {
   let text = "";
-  /** Where the scan continues. */
+  /** The index at which the scan continues. */
   let at = 0;
-  /** Where the current value begins; -1 between values. */
+  /** The index at which the current value begins; -1 between values. */
   let start = -1;
   let depth = 0;
   let inString = false;

@@ -115,7 +115,7 @@ type Splitter = {
   end(): ReceivedDocument[];
 };
 
-/** Creates the splitter for the Content-Type of a stream; undefined if it is not that of a stream of JSON. */
+/** Creates the splitter for the Content-Type of a stream; undefined if it is no stream of JSON. */
 function createSplitter(contentType: string): Splitter | undefined {
   const mediaType = mediaTypeOf(contentType);
   if (mediaType === "text/event-stream") {

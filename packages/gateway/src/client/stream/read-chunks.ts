@@ -3,8 +3,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 const READ_AHEAD_BYTES = 64 * 1024;
 
 /**
- * Reads the body of a response. It begins immediately and reads ahead, up to a limit, because fetch drops what has not been
- * read when the server aborts a stream, as it does after an error. `return` cancels the response.
+ * Reads the body of a response. It begins immediately and reads ahead, up to a limit, because fetch drops unread data
+ * when the server aborts a stream, as it does after an error. `return` cancels the response.
  */
 export function readChunks({ body }: Response, signal: AbortSignal): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const reader = body?.getReader();

@@ -105,7 +105,9 @@ export async function decompress(bytes: Uint8Array, encoding: ContentEncoding, m
   return buffer;
 }
 
-/** zlib ignores the bytes after the end of br and zstd, and rejects all but zeros, which are padding, after that of gzip. */
+/**
+ * zlib ignores bytes after the end of br and zstd. After the end of gzip it rejects all but zeros, which are padding.
+ */
 function assertConsumed({ bytesWritten }: Consumer, encoding: ContentEncoding, length: number): void {
   if (encoding !== "gzip" && bytesWritten !== length) {
     throw new Error("unexpected bytes after the end of the compressed data");

@@ -59,13 +59,13 @@ type Transformer = {
   readonly readable: ReadableStream<Uint8Array>;
 };
 
-/** Writes the body while the result is read. Ending the iteration early ends that of the body. */
+/** Writes the body while the result is read. Ending the iteration early ends the body's iteration. */
 async function* transform(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { writable, readable }: Transformer,
 ): AsyncGenerator<Uint8Array> {
   const reader = readable.getReader();
-  // Its errors are those of the reader.
+  // Its errors reach the reader too.
   writeAll(body, writable.getWriter()).catch(() => {});
   try {
     for (;;) {

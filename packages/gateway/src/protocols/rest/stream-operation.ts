@@ -20,7 +20,9 @@ import { isAfterEnd } from "./stream/framing.ts";
 import type { RespondStream } from "./stream/respond.ts";
 import { CancellableIterator } from "../../call/cancellable-iterator.ts";
 
-/** Reads the request messages of a call: the single one of a server stream, or those of a client stream's body. */
+/**
+ * Reads the request messages of a call: the single one of a server stream, or the messages in a client stream's body.
+ */
 type ReadRequests = (
   request: GatewayRequest,
   pathVariables: readonly string[],
@@ -145,7 +147,7 @@ async function* assignParameters(
       throw error;
     }
     onRequestError(error);
-    // Implementations expect ConnectErrors; the response is that of the RequestError.
+    // Implementations expect ConnectErrors; the response is made from the RequestError.
     throw new ConnectError(error.message, codeOfStatus(error.status), undefined, undefined, error);
   }
 }

@@ -33,7 +33,7 @@ export type Codec = {
   readonly compressEnvelope: Compress;
 };
 
-/** `bytes` are those that `encode` has returned for the message. */
+/** `bytes` is the result of `encode` for the message. */
 type Compress = (message: Message, bytes: Uint8Array, compression: MessageCompression) => Promise<Uint8Array>;
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };
@@ -133,7 +133,7 @@ function findTooDeep(desc: DescMessage, bytes: Uint8Array): string | undefined {
 type Level = {
   readonly desc: DescMessage;
   readonly end: number;
-  /** Where its parent continues. */
+  /** The position at which the parent message continues. */
   readonly next: number;
   /** The way to this message from the one that contains it. */
   readonly path: JsonPath;

@@ -64,7 +64,7 @@ export function requestCompression(
   return compression;
 }
 
-/** The first supported compression in the client's list; without a list, that of its request. */
+/** The first supported compression in the client's list; without a list, the compression of its request. */
 export function responseCompression(
   accepted: string | string[] | undefined,
   fallback: MessageCompression | undefined,

@@ -27,7 +27,7 @@ const timeoutHeaders = { connect: "connect-timeout-ms", grpc: "grpc-timeout", "g
 /** A protocol whose messages are in envelopes: gRPC, gRPC-Web, and streams of Connect. */
 export type EnvelopedProtocol = {
   readonly name: keyof typeof timeoutHeaders;
-  /** The headers with the compression of messages, and those that the client accepts. */
+  /** The headers with the compression of messages, and with the compressions that the client accepts. */
   readonly encoding: string;
   readonly acceptEncoding: string;
   /** Returns the last frame, or sets HTTP trailers and returns undefined. */

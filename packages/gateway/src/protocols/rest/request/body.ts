@@ -136,7 +136,7 @@ export function unsupportedMediaType(supported: string): RequestError {
   });
 }
 
-/** Compiles the reader of a google.api.HttpBody: of any media type, or of those in the `consumes` option. */
+/** Compiles the reader of a google.api.HttpBody: of any media type, or of the types in the `consumes` option. */
 function createRawReader(
   raw: RawBodyTarget,
   { consumes, maxBytes }: Pick<BodyOptions, "consumes" | "maxBytes">,

@@ -9,11 +9,11 @@ import { createTextReader } from "../../../json/text-reader.ts";
 export type ParameterBindingOptions = {
   /** The origin of the parameters. Fields with the `no_query` option are not bound to a query. */
   readonly from: "query" | "form";
-  /** What to do with a parameter that matches no field. */
+  /** The treatment of a parameter that matches no field. */
   readonly unknown: "reject" | "ignore";
-  /** What to do with a parameter for a field that is bound to path, body or a header; it never sets the field. */
+  /** The treatment of a parameter for a field bound to path, body or a header. It never sets the field. */
   readonly bound: "reject" | "ignore";
-  /** The names that are ignored, even if they are those of fields. */
+  /** The names to ignore, even if a field has the name. */
   readonly ignored: ReadonlySet<string>;
   readonly boundFields: BoundFields;
   /** The maximum number of nested messages in a parameter's name. */
@@ -212,7 +212,7 @@ const MAX_NAMES = 20;
 /** The maximum length of an unknown parameter's name in an error message. */
 const MAX_NAME_LENGTH = 100;
 
-/** `boundFields` are those of the level. */
+/** `boundFields` belong to the level. */
 function rejectUnknown(
   level: MessageParameters,
   boundFields: BoundFields | undefined,

@@ -45,7 +45,7 @@ export function createEncodedBodyWriter(
   };
 }
 
-/** Writes an object: first the members in the order of the fields, then those of an inline field. */
+/** Writes an object: first the members in the order of the fields, then the members of an inline field. */
 function* writeMembers(
   declared: readonly { readonly key: string; readonly localName: string }[],
   encodedFields: ReadonlyMap<string, Uint8Array>,

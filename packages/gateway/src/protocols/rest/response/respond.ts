@@ -116,7 +116,7 @@ function asBytes(json: string | Uint8Array): Uint8Array {
   return typeof json === "string" ? encodeUtf8(json) : json;
 }
 
-/** How the body in a media type is read from a response message; undefined for JSON. */
+/** A media type of the response. `read` returns the body from a response message; undefined for JSON. */
 type Representation = { readonly mediaType: string; readonly read?: (message: Message) => string };
 
 /**

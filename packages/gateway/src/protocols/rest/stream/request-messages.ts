@@ -159,8 +159,9 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Splits a streamed JSON array into its items as they arrive. An item is the text between two separators: a JSON parser finds what
- * is wrong with it. A blank body has no items. Throws a RequestError if the body is not an array, or of status 413 as soon as an item exceeds `maxBytes`.
+ * Splits a streamed JSON array into its items as they arrive. An item is the text between two separators: a JSON parser
+ * reports its errors. A blank body has no items. Throws a RequestError if the body is not an array, or of status 413 as
+ * soon as an item exceeds `maxBytes`.
  */
 async function* readItems(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

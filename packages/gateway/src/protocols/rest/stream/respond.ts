@@ -58,7 +58,7 @@ export function createStreamResponder(
     return () => respond;
   }
   const setFields = createHeaderWriter(method.output);
-  // Those that the method declares are added to every response, and take precedence.
+  // Headers that the method declares are added to every response, and take precedence.
   const declared = new Set(methodRule(method).headers.map(({ name }) => name.toLowerCase()));
   const ofEvents = Object.entries(eventHeaders).filter(([name]) => !declared.has(name));
   const write = createBodyWriter(

@@ -35,5 +35,6 @@ test("the packed package has types", async () => {
   const settings = ["--module", "nodenext", "--target", "esnext", "--strict", "--noEmit"];
   const types = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];
   // Without skipLibCheck, so that the declarations of the packages are checked too.
-  await run(join(root, "node_modules/.bin/tsc"), [...settings, ...types, program], { cwd: folder, env });
+  const checked = run(join(root, "node_modules/.bin/tsc"), [...settings, ...types, program], { cwd: folder, env });
+  await expect(checked).resolves.toBe("");
 });

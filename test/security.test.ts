@@ -12,7 +12,7 @@ function findUntested(document: string): string[] {
     .split(/^- (?=\*\*)/m)
     .slice(1)
     .filter((protection) => {
-      const links = [...protection.matchAll(/\[([^\]]+)\]\(((?:test|torture|packages)\/[^)]+)\)/g)];
+      const links = [...protection.matchAll(/\[([^\]]+)\]\(((?:(?:packages\/[^/)]+\/)?test|torture)\/[^)]+)\)/g)];
       return links.length === 0 || !links.every(([, name, path = ""]) => isTest(name, path));
     })
     .map((protection) => protection.slice(0, 60));

@@ -137,15 +137,19 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly readyDeadlineMs?: number;
   /** How long the child's event loop may be blocked. Defaults to 2 s. */
   readonly unresponsiveMs?: number;
+  /** The delay of restarts. Defaults to 100 ms, and up to 10 s. */
   readonly restart?: Partial<BackoffLimits>;
+  /** When restarts leave out the flows. Defaults to five exits within ten minutes. */
   readonly safeMode?: Partial<SafeModeLimits>;
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
+  /** What flows may do besides. Defaults to nothing. */
   readonly allow?: SandboxPermissions;
   /** Whether the operating system isolates the flows: where it can, always, or never. Defaults to `auto`. */
   readonly isolate?: "auto" | "required" | "off";
   /** The user and group of the flows where the service may change them. Defaults to 65531. */
   readonly user?: number;
+  /** Defaults to 512 processes and threads, 65,536 open files, and files of 4 GiB. */
   readonly limits?: Partial<ProcessLimits>;
   /** Absolute paths of the service that flows must not see. Defaults to none besides its configuration. */
   readonly hidden?: readonly string[];

@@ -11,7 +11,7 @@ export function addLocalActions(root: Command): void {
   addModuleList(findCommand(root, "module list"));
   addModuleInstall(findCommand(root, "module install"));
   const remove = findCommand(root, "module remove");
-  addDataDir(remove, ({ removeModules }, options) => removeModules(remove.args, options));
+  addDataDir(remove, async (options) => (await import("./modules.ts")).removeModules(remove.args, options));
 }
 
 function addAuditVerify(command: Command): void {
@@ -37,9 +37,10 @@ function addAuditVerify(command: Command): void {
 
 function addModuleList(command: Command): void {
   addHelp(command, { examples: { "flowgate module list --data-dir /var/lib/flowgate": "without the server" } });
-  addDataDir(command, ({ listModules }, options) =>
-    outputAction(async () => (output) => listModules(output, options))(command),
-  );
+  addDataDir(command, async (options) => {
+    const { listModules } = await import("./modules.ts");
+    await outputAction(async () => (output) => listModules(output, options))(command);
+  });
 }
 
 function addModuleInstall(command: Command): void {
@@ -65,19 +66,14 @@ function addModuleInstall(command: Command): void {
   });
   addDataDir(
     command,
-    ({ installModules }, options) => installModules(command.args, command.opts<InstallFlags>(), options),
+    async (options) =>
+      (await import("./modules.ts")).installModules(command.args, command.opts<InstallFlags>(), options),
     ["--registry", "--npmrc", "--allow-scripts", "--allow-git"],
   );
 }
 
-type Modules = typeof import("./modules.ts");
-
 /** Lets a command work in a data directory. `others` are its flags for that only. */
-function addDataDir(
-  command: Command,
-  run: (modules: Modules, options: Options) => Promise<void>,
-  others: readonly string[] = [],
-): void {
+function addDataDir(command: Command, run: (options: Options) => Promise<void>, others: readonly string[] = []): void {
   // Without their environment variables, which do not make a command work without the server.
   command
     .option(
@@ -92,9 +88,9 @@ function addDataDir(
         "The modules are either those of a server or those in a data directory: use --server, or else --config or --data-dir.",
       );
       return async () => {
-        const [modules, { readOptions }] = await Promise.all([import("./modules.ts"), import("./read-options.ts")]);
+        const { readOptions } = await import("./read-options.ts");
         const flags = [...readFlags(command)].filter(([name]) => name === "config" || name === "data-dir");
-        await run(modules, await readOptions(new Map(flags), process.env));
+        await run(await readOptions(new Map(flags), process.env));
       };
     }
     const flag = others.find((name) => isGiven(command, name));

@@ -1,8 +1,3 @@
-import { execFile } from "node:child_process";
-import { mkdtempDisposable, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { formatProblem } from "../src/flow-files/source.ts";
 import { validateFlows } from "../src/flow-files/validate.ts";

@@ -83,7 +83,7 @@ async function createCheckout(packages?: readonly string[]) {
     builds: join(path, "dist/start"),
     spawn: start,
     start: () => readOutcome(start()),
-    change: () => appendFile(join(path, "packages/cli/src/compile-cache.ts"), '\nconsole.log("changed");\n'),
+    change: () => appendFile(join(path, "src/cli/option-flags.ts"), '\nconsole.log("changed");\n'),
     [Symbol.asyncDispose]: () => folder.remove(),
   };
 }

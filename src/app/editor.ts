@@ -2,9 +2,9 @@ import { join } from "node:path";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
 import type { ToolAuthenticator } from "../auth/tool-authenticator.ts";
-import type { CommsOptions } from "../node-red/comms/server.ts";
-import type { EditorRoutesOptions } from "../node-red/editor/routes.ts";
-import type { Palette } from "../node-red/palette/palette.ts";
+import type { CommsOptions } from "../../packages/node-red/src/comms/server.ts";
+import type { EditorRoutesOptions } from "../../packages/node-red/src/editor/routes.ts";
+import type { Palette } from "../../packages/node-red/src/palette/palette.ts";
 import type { Fields } from "@flowgate/base/fields";
 import { OptionsError, type Options } from "../options/parse.ts";
 import { findCoreDir } from "../modules/core-nodes.ts";
@@ -39,9 +39,9 @@ export async function openEditor(
 ): Promise<EditorParts> {
   const [{ Palette: LoadedPalette }, { PaletteChanges }, { findEditorClient, editorPackage, editorSettings }] =
     await Promise.all([
-      import("../node-red/palette/palette.ts"),
-      import("../node-red/comms/palette-changes.ts"),
-      import("../node-red/editor/client-files.ts"),
+      import("../../packages/node-red/src/palette/palette.ts"),
+      import("../../packages/node-red/src/comms/palette-changes.ts"),
+      import("../../packages/node-red/src/editor/client-files.ts"),
     ]);
   const { dataDir, nodeRed, runtime } = options;
   const coreDir = findCoreDir();

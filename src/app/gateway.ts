@@ -7,7 +7,7 @@ import { drain } from "./drain.ts";
 import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { leafOf, replicaAddress } from "./replica-events.ts";
-import { openNodeRed } from "./node-red.ts";
+import { openNodeRed } from "./tools.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { openAnalysis } from "../deployments/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";

@@ -1,0 +1,118 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { originOf, publicRoute, type RouteAccess } from "../../../src/server/tools/access.ts";
+import { NodeRedError } from "./errors.ts";
+import { editorRequestSeconds, type EditorSignIn } from "../../../src/auth/editor-sign-in.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { readCookie } from "../../../src/server/pipeline/session-cookie.ts";
+
+export type AuthRoutesOptions = {
+  /** Undefined: people do not sign in at the editor, but log in with a password. */
+  readonly signIn?: EditorSignIn | undefined;
+  /** Whether users can log in with a password. */
+  readonly takesPasswords: () => boolean;
+};
+
+type Serve = (request: FastifyRequest, reply: FastifyReply) => void;
+
+const authenticated: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
+
+/**
+ * How tools get a token and end it. `serve` issues tokens for passwords. While people can sign in at an issuer, the editor shows a button
+ * instead, which leads to the sign-in of the API's origin, and gets its token for a code (`Node-RED` calls this a strategy).
+ */
+export function addAuthRoutes(app: FastifyInstance, serve: Serve, { signIn, takesPasswords }: AuthRoutesOptions): void {
+  app.get("/auth/login", { config: publicRoute }, (request, reply) => {
+    if (!isOffered(signIn) || (takesPasswords() && !isEditor(request))) {
+      return serve(request, reply);
+    }
+    const { issuers } = signIn;
+    const label = issuers.length === 1 && !takesPasswords() ? `Sign in with ${issuers[0]}` : "Sign in";
+    // The page of the editor has room for one button only: its others would lead to the same URL.
+    return { type: "strategy", prompts: [{ type: "button", label, url: "auth/strategy" }] };
+  });
+  app.post("/auth/token", { config: publicRoute }, async (request, reply) => {
+    const cookie = signIn && new SecretCookie(signIn.url);
+    const secret = cookie?.read(request);
+    if (signIn === undefined || cookie === undefined || secret === undefined || !isEditor(request)) {
+      return serve(request, reply);
+    }
+    reply.header("set-cookie", cookie.clear());
+    const code = (await readForm(request)).get("code") ?? "";
+    const accessToken = await signIn.redeem(code, secret);
+    if (accessToken === undefined) {
+      throw new NodeRedError(
+        400,
+        "invalid_grant",
+        "the code was used before, or is not for this browser: sign in again",
+      );
+    }
+    return { accessToken };
+  });
+  app.post("/auth/revoke", { config: authenticated }, async (request, reply) => {
+    if (signIn === undefined || !isEditor(request)) {
+      return serve(request, reply);
+    }
+    const token = (await readForm(request)).get("token") ?? "";
+    const redirect = await signIn.end(token, originOf(request));
+    return redirect === undefined ? {} : { redirect };
+  });
+  if (signIn !== undefined) {
+    const cookie = new SecretCookie(signIn.url);
+    app.get("/auth/strategy", { config: publicRoute }, (_request, reply) => {
+      if (!isOffered(signIn)) {
+        throw new FlowgateError("not_found", "there is no issuer to sign in at: log in with a password");
+      }
+      const { location, secret } = signIn.begin();
+      return reply.header("set-cookie", cookie.set(secret)).redirect(location);
+    });
+  }
+}
+
+function isOffered(signIn: EditorSignIn | undefined): signIn is EditorSignIn {
+  return signIn !== undefined && signIn.issuers.length > 0;
+}
+
+/** Whether the page of the editor has sent a request: jQuery adds this to all of its requests. `node-red-admin` sends none. */
+function isEditor({ headers }: FastifyRequest): boolean {
+  return headers["x-requested-with"] === "XMLHttpRequest";
+}
+
+/** The cookie with the secret of a sign-in. It is sent with the code only, by the page of the editor. */
+class SecretCookie {
+  readonly #name: string;
+  readonly #attributes: string;
+
+  constructor(url: string) {
+    const isSecure = url.startsWith("https:");
+    this.#name = `${isSecure ? "__Host-" : ""}flowgate-editor`;
+    this.#attributes = `; SameSite=Strict; Path=/; HttpOnly${isSecure ? "; Secure" : ""}`;
+  }
+
+  set(secret: string, maxAgeSeconds = editorRequestSeconds): string {
+    return `${this.#name}=${secret}; Max-Age=${maxAgeSeconds}${this.#attributes}`;
+  }
+
+  clear(): string {
+    return this.set("", 0);
+  }
+
+  read({ headers }: FastifyRequest): string | undefined {
+    return readCookie(headers.cookie, this.#name);
+  }
+}
+
+const maxFormBytes = 4 * 1024;
+
+/** The form that the editor sends. Bodies of these routes are not read before. */
+async function readForm({ raw }: FastifyRequest): Promise<URLSearchParams> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of raw as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxFormBytes) {
+      throw new FlowgateError("payload_too_large", `the form may have at most ${maxFormBytes} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString());
+}

@@ -1,0 +1,182 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { callerOf, requires, type RouteAccess } from "../../../src/server/tools/access.ts";
+import { toolPermissions } from "../../../src/auth/audiences.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { readEditorSettings } from "../../../src/runtime/editor-procedures.ts";
+import type { Runtime } from "../../../src/runtime/runtime.ts";
+import type { DocumentStore } from "../../../src/store/document-store.ts";
+
+export type SettingsRoutesOptions = {
+  readonly runtime: Pick<Runtime, "call" | "status">;
+  readonly documents: DocumentStore;
+  /** The path below which HTTP-in nodes are served. */
+  readonly httpNodeRoot: string;
+  /** What the editor's page adds, which takes precedence. */
+  readonly editorSettings?: (() => Fields | Promise<Fields>) | undefined;
+};
+
+/** Who is not authenticated has none, unless nobody needs to be. */
+const ofUser: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
+
+/** Of the settings of a user. */
+const bodyLimit = 256 * 1024;
+
+/** The settings of the runtime, as Node-RED's tools read them, and those that the editor keeps for each user. */
+export function addSettingsRoutes(
+  app: FastifyInstance,
+  { runtime, documents, httpNodeRoot, editorSettings = () => ({}) }: SettingsRoutesOptions,
+): void {
+  app.get("/settings", { config: requires("settings.read") }, async (request, reply) => ({
+    ...(await readNodeSettings(runtime, reply)),
+    ...ownSettings(request, runtime),
+    httpNodeRoot,
+    ...(await editorSettings()),
+  }));
+  app.get("/settings/user", { config: requires("settings.read") }, (request) => readUserSettings(documents, request));
+  app.post("/settings/user", { config: ofUser, bodyLimit }, async (request, reply) => {
+    const { body } = request;
+    if (!isFields(body) || Array.isArray(body)) {
+      throw new FlowgateError("invalid_argument", "the body must be an object with settings");
+    }
+    const { telemetryEnabled: _, ...changed } = extend(await readUserSettings(documents, request), body);
+    const content = JSON.stringify(changed);
+    if (content.length > bodyLimit) {
+      throw new FlowgateError("payload_too_large", `the settings of a user may have at most ${bodyLimit} bytes`);
+    }
+    await documents.put({ name: nameOf(request), details: "{}", content, by: callerOf(request).username });
+    return reply.status(204).send();
+  });
+}
+
+/** The editor does not start without any. */
+const contextStores = { default: "memory", stores: ["memory"] };
+
+/** What nodes could not export, since it is the editor's own. Flows could otherwise change the page of the editor. */
+const reserved: ReadonlySet<string> = new Set([
+  "apiRootUrl",
+  "authTokensSuffix",
+  "get",
+  "getLocal",
+  "init",
+  "load",
+  "loadUserSettings",
+  "refreshSettings",
+  "remove",
+  "removeLocal",
+  "set",
+  "setLocal",
+  "theme",
+  "editorTheme",
+  "codeEditor",
+  "markdownEditor",
+  "mermaid",
+  "paletteCategories",
+  "nodeDefaults",
+  "flowFilePretty",
+  "project",
+  "files",
+  "git",
+  "user",
+]);
+
+/** What nodes export to the editor. Without a process that answers, there is nothing. */
+async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw }: FastifyReply): Promise<Fields> {
+  const disconnected = new AbortController();
+  raw.once("close", () => disconnected.abort());
+  try {
+    const exported = await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
+    const { context, ...settings } = Object.fromEntries(
+      Object.entries(exported).filter(
+        ([name]) => /^[a-z][a-z\d]*$/i.test(name) && !reserved.has(name) && !(name in Object.prototype),
+      ),
+    );
+    return { ...settings, context: readStores(context) };
+  } catch (error) {
+    if (error instanceof FlowgateError || disconnected.signal.aborted) {
+      return { context: contextStores };
+    }
+    throw error;
+  }
+}
+
+/** The names of the context stores, which the editor inserts into its page. */
+function readStores(value: unknown): typeof contextStores {
+  const { default: name, stores } = isFields(value) ? value : {};
+  const isName = (each: unknown): each is string => typeof each === "string" && /^[\w-]{1,100}$/.test(each);
+  return isName(name) && Array.isArray(stores) && stores.every(isName) ? { default: name, stores } : contextStores;
+}
+
+function ownSettings(request: FastifyRequest, runtime: SettingsRoutesOptions["runtime"]): Fields {
+  const { username, permissions } = callerOf(request);
+  const hasAll = toolPermissions.every((permission) => permissions.includes(permission));
+  return {
+    version: runtime.status().version,
+    ...((username !== undefined || !hasAll) && {
+      user: {
+        ...(username === undefined ? { anonymous: true } : { username }),
+        permissions: hasAll ? "*" : toNodeRedNames(permissions),
+      },
+    }),
+    libraries: [
+      { id: "local", label: "editor:library.types.local", user: false, icon: "font-awesome/fa-hdd-o" },
+      {
+        id: "examples",
+        label: "editor:library.types.examples",
+        user: false,
+        icon: "font-awesome/fa-life-ring",
+        types: ["flows"],
+        readOnly: true,
+      },
+    ],
+    flowEncryptionType: "user",
+    externalModules: {
+      autoInstall: false,
+      palette: {
+        allowInstall: permissions.includes("modules.write"),
+        allowUpload: permissions.includes("modules.write"),
+      },
+      modules: { allowInstall: false },
+    },
+    diagnostics: { enabled: true, ui: true },
+    telemetryEnabled: false,
+    runtimeState: { enabled: true, ui: permissions.includes("runtime.write") },
+  };
+}
+
+/** The names by which the editor asks for permissions. */
+function toNodeRedNames(permissions: readonly string[]): string[] {
+  const names: Readonly<Record<string, string>> = {
+    "modules.read": "nodes.read",
+    "modules.write": "nodes.write",
+    "runtime.inject": "inject.write",
+  };
+  return [...new Set(permissions.flatMap((name) => [name, names[name] ?? name, name.replace(/@.*$/, "")]))];
+}
+
+async function readUserSettings(documents: DocumentStore, request: FastifyRequest): Promise<Fields> {
+  const document = await documents.find(nameOf(request));
+  return document === undefined ? {} : (JSON.parse(document.content) as Fields);
+}
+
+/** Without authentication, all users share theirs. */
+function nameOf(request: FastifyRequest): string {
+  const { username } = callerOf(request);
+  return username === undefined ? "settings" : `settings/${username}`;
+}
+
+/** As Node-RED merges settings: objects are merged, null removes, and everything else replaces. */
+function extend(target: Fields, source: Fields): Fields {
+  const result = new Map(Object.entries(target));
+  for (const [key, value] of Object.entries(source)) {
+    const before = result.get(key);
+    if (value === null) {
+      result.delete(key);
+    } else if (isFields(value) && !Array.isArray(value) && isFields(before) && !Array.isArray(before)) {
+      result.set(key, extend(before, value));
+    } else {
+      result.set(key, value);
+    }
+  }
+  return Object.fromEntries(result);
+}

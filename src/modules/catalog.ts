@@ -6,7 +6,7 @@ import { isWithin, readModules } from "../runtime/folders.ts";
 import { readCertainManifest, readManifest } from "../runtime/manifest.ts";
 import { coreModule, coreSetOf, findCoreDir, scanCore } from "./core-nodes.ts";
 import { readLockfile, uploadOf } from "./lockfile.ts";
-import { readText } from "./read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 import { readSubflows } from "./subflows.ts";
 
 /** A file of a module that defines node types. */

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { type Fields, isFields } from "@flowgate/base/fields";
 import { isWithin } from "../runtime/folders.ts";
-import { readText } from "./read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 
 /** A subflow that a module defines, as Node-RED exports it, and the type of its nodes. */
 export type ModuleSubflow = { readonly type: string; readonly definition: Fields };

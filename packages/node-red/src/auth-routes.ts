@@ -3,7 +3,7 @@ import { originOf, publicRoute, type RouteAccess } from "../../../src/server/too
 import { NodeRedError } from "./errors.ts";
 import { editorRequestSeconds, type EditorSignIn } from "../../../src/auth/editor-sign-in.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { readCookie } from "../../../src/server/pipeline/session-cookie.ts";
+import { readCookie } from "@flowgate/base/cookies";
 
 export type AuthRoutesOptions = {
   /** Undefined: people do not sign in at the editor, but log in with a password. */

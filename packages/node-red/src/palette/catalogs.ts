@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Fields, isFields } from "@flowgate/base/fields";
-import { readText } from "../../../../src/modules/read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 import { defaultLanguage } from "./template.ts";
 
 /** The messages of a namespace: a file of this name in a folder for each language. */

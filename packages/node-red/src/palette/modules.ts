@@ -12,7 +12,7 @@ import { isModuleName, isWithin, readModules } from "../../../../src/runtime/fol
 import { readManifest } from "../../../../src/runtime/manifest.ts";
 import type { ModuleLists } from "../../../../src/runtime/messages.ts";
 import type { CatalogFiles } from "./catalogs.ts";
-import { nothingUnlessScarce, readText } from "../../../../src/modules/read-text.ts";
+import { nothingUnlessScarce, readText } from "@flowgate/base/read-text";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */

@@ -6,7 +6,7 @@ import { signModules } from "../../../../src/modules/catalog.ts";
 import { coreModule } from "../../../../src/modules/core-nodes.ts";
 import { readCatalog } from "./catalogs.ts";
 import { type PaletteSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
-import { readText } from "../../../../src/modules/read-text.ts";
+import { readText } from "@flowgate/base/read-text";
 import { defaultLanguage } from "./template.ts";
 
 type Kind = PaletteSet["kind"];

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
-import { isScarcity } from "@flowgate/base/error-code";
+import { isScarcity } from "./error-code.ts";
 
 /** Reads a file that a module has. Undefined if there is none, or it is larger than `maxBytes`. Rejects if the system lacks resources. */
 export async function readText(path: string, maxBytes: number): Promise<string | undefined> {

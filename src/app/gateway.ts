@@ -7,7 +7,7 @@ import { drain } from "./drain.ts";
 import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { leafOf, replicaAddress } from "./replica-events.ts";
-import { openNodeRed } from "./tools.ts";
+import { openTools } from "./tools.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { openAnalysis } from "../deployments/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
@@ -154,7 +154,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const mount = createMount({ ...serverOptions, options, shutdownSignal });
   const apiPort = listen ? server.port : undefined;
   const access = { authenticator, editorSignIn, audit };
-  const nodeRed = await openNodeRed(
+  const nodeRed = await openTools(
     { ...components, ...access, serverOptions, apiPort, memory, shutdownSignal },
     stack,
   );

@@ -23,7 +23,7 @@ export type EditorSignInOptions = {
 type EditorRequest = { readonly secret: string; readonly expiresAtMs: number };
 
 /** How long a browser may take to sign in. */
-export const editorRequestSeconds = 600;
+const editorRequestSeconds = 600;
 /** How long the page of the editor may take to load, and to send the code. */
 const handoverMs = 60_000;
 
@@ -50,12 +50,13 @@ export class EditorSignIn {
   }
 
   /** Where to send a browser to sign in, and the secret that it must keep until it is back. */
-  begin(): { readonly location: string; readonly secret: string } {
+  begin(): { readonly location: string; readonly secret: string; readonly expiresInSeconds: number } {
     const { signInOrigin, sealer, now } = this.#options;
     const secret = randomBytes(32).toString("base64url");
     const request: EditorRequest = { secret, expiresAtMs: now() + editorRequestSeconds * 1000 };
     const query = new URLSearchParams({ editor: sealer.seal("editor", request).toString("base64url") });
-    return { location: `${signInOrigin}${signInPaths.signIn}?${query.toString()}`, secret };
+    const location = `${signInOrigin}${signInPaths.signIn}?${query.toString()}`;
+    return { location, secret, expiresInSeconds: editorRequestSeconds };
   }
 
   /** The secret in a request of the editor. Throws `invalid_token` if the editor has not sent it, or some time ago. */

@@ -1,37 +1,34 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { originOf, publicRoute, type RouteAccess } from "../../../src/server/tools/access.ts";
-import { NodeRedError } from "./errors.ts";
-import { editorRequestSeconds, type EditorSignIn } from "../../../src/auth/editor-sign-in.ts";
-import { FlowgateError } from "@flowgate/flows/errors";
+import { createClient } from "@connectrpc/connect";
 import { readCookie } from "@flowgate/base/cookies";
-
-export type AuthRoutesOptions = {
-  /** Undefined: people do not sign in at the editor, but log in with a password. */
-  readonly signIn?: EditorSignIn | undefined;
-  /** Whether users can log in with a password. */
-  readonly takesPasswords: () => boolean;
-};
+import { AuthService } from "@flowgate/client";
+import { FlowgateError } from "@flowgate/flows/errors";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { authenticated, publicRoute } from "./access.ts";
+import { NodeRedError } from "./errors.ts";
+import type { SignIn } from "./host.ts";
 
 type Serve = (request: FastifyRequest, reply: FastifyReply) => void;
-
-const authenticated: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
 
 /**
  * How tools get a token and end it. `serve` issues tokens for passwords. While people can sign in at an issuer, the editor shows a button
  * instead, which leads to the sign-in of the API's origin, and gets its token for a code (`Node-RED` calls this a strategy).
  */
-export function addAuthRoutes(app: FastifyInstance, serve: Serve, { signIn, takesPasswords }: AuthRoutesOptions): void {
-  app.get("/auth/login", { config: publicRoute }, (request, reply) => {
-    if (!isOffered(signIn) || (takesPasswords() && !isEditor(request))) {
+export function addAuthRoutes(app: FastifyInstance, serve: Serve, signIn: SignIn | undefined): void {
+  const cookie = signIn && new SecretCookie(signIn.url);
+  app.get("/auth/login", { config: publicRoute }, async (request, reply) => {
+    if (!isOffered(signIn)) {
+      return serve(request, reply);
+    }
+    const takesPasswords = (await createClient(AuthService, request.caller.api).getLogin({})).prompts.length > 0;
+    if (takesPasswords && !isEditor(request)) {
       return serve(request, reply);
     }
     const { issuers } = signIn;
-    const label = issuers.length === 1 && !takesPasswords() ? `Sign in with ${issuers[0]}` : "Sign in";
+    const label = issuers.length === 1 && !takesPasswords ? `Sign in with ${issuers[0]}` : "Sign in";
     // The page of the editor has room for one button only: its others would lead to the same URL.
     return { type: "strategy", prompts: [{ type: "button", label, url: "auth/strategy" }] };
   });
   app.post("/auth/token", { config: publicRoute }, async (request, reply) => {
-    const cookie = signIn && new SecretCookie(signIn.url);
     const secret = cookie?.read(request);
     if (signIn === undefined || cookie === undefined || secret === undefined || !isEditor(request)) {
       return serve(request, reply);
@@ -53,26 +50,25 @@ export function addAuthRoutes(app: FastifyInstance, serve: Serve, { signIn, take
       return serve(request, reply);
     }
     const token = (await readForm(request)).get("token") ?? "";
-    const redirect = await signIn.end(token, originOf(request));
+    const redirect = await signIn.end(token, request.caller);
     return redirect === undefined ? {} : { redirect };
   });
-  if (signIn !== undefined) {
-    const cookie = new SecretCookie(signIn.url);
+  if (cookie !== undefined) {
     app.get("/auth/strategy", { config: publicRoute }, (_request, reply) => {
       if (!isOffered(signIn)) {
         throw new FlowgateError("not_found", "there is no issuer to sign in at: log in with a password");
       }
-      const { location, secret } = signIn.begin();
-      return reply.header("set-cookie", cookie.set(secret)).redirect(location);
+      const { location, secret, expiresInSeconds } = signIn.begin();
+      return reply.header("set-cookie", cookie.set(secret, expiresInSeconds)).redirect(location);
     });
   }
 }
 
-function isOffered(signIn: EditorSignIn | undefined): signIn is EditorSignIn {
+function isOffered(signIn: SignIn | undefined): signIn is SignIn {
   return signIn !== undefined && signIn.issuers.length > 0;
 }
 
-/** Whether the page of the editor has sent a request: jQuery adds this to all of its requests. `node-red-admin` sends none. */
+/** True for requests of the editor's page: jQuery adds this to all of its requests. `node-red-admin` sends none. */
 function isEditor({ headers }: FastifyRequest): boolean {
   return headers["x-requested-with"] === "XMLHttpRequest";
 }
@@ -88,7 +84,7 @@ class SecretCookie {
     this.#attributes = `; SameSite=Strict; Path=/; HttpOnly${isSecure ? "; Secure" : ""}`;
   }
 
-  set(secret: string, maxAgeSeconds = editorRequestSeconds): string {
+  set(secret: string, maxAgeSeconds: number): string {
     return `${this.#name}=${secret}; Max-Age=${maxAgeSeconds}${this.#attributes}`;
   }
 

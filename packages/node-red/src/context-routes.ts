@@ -1,58 +1,37 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { requires } from "../../../src/server/tools/access.ts";
-import { ContextService } from "../../../gen/flowgate/v1/context_pb.ts";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { ContextService } from "@flowgate/client";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { type EditorContextArgument, readEditorContext } from "../../../src/runtime/editor-procedures.ts";
-import { callRunner, type Runner } from "../../../src/services/runner.ts";
-import type { FlowStore } from "../../../src/store/flow-store.ts";
-import type { ServiceCalls } from "../../../src/app/service-calls.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { requires, signalOf } from "./access.ts";
+import type { ContextPlace, FlowRuntime } from "./host.ts";
 
-export type ContextRoutesOptions = {
-  readonly runner: Runner;
-  readonly store: Pick<FlowStore, "active">;
-  readonly calls: ServiceCalls;
-};
-
-type Scope = EditorContextArgument["scope"];
+type Scope = ContextPlace["scope"];
 type ContextRequest = FastifyRequest<{
   Params: { id?: string; "*"?: string };
   Querystring: { store?: unknown; keysOnly?: unknown };
 }>;
 
 /** Values that flows keep between messages, as the sidebar of Node-RED's editor shows them. */
-export function addContextRoutes(app: FastifyInstance, { runner, store, calls }: ContextRoutesOptions): void {
+export function addContextRoutes(app: FastifyInstance, runtime: Pick<FlowRuntime, "context">): void {
   const reads = { config: requires("context.read") };
   const writes = { config: requires("context.write") };
 
   async function read(scope: Scope, request: ContextRequest, reply: FastifyReply): Promise<unknown> {
-    const { id, key, storeName } = readPlace(request);
-    // The runtime would create the context of any id.
-    if (scope === "flow" && !store.active().flows.nodes.some((node) => node.id === id)) {
-      return {};
-    }
     const keysOnly = request.query.keysOnly === undefined ? undefined : true;
-    const disconnected = new AbortController();
-    reply.raw.once("close", () => disconnected.abort());
-    const { result: found } = await callRunner(
-      runner,
-      readEditorContext,
-      { scope, id, key, store: storeName, keysOnly },
-      { timeoutMs: () => undefined, signal: disconnected.signal },
-    );
-    if ("missing" in found) {
+    const found = await runtime.context({ scope, ...readPlace(request), keysOnly }, signalOf(reply));
+    if (found === undefined) {
       throw new FlowgateError("not_found", "there is no such context store");
     }
-    return found.result;
+    return found;
   }
 
   async function remove(scope: Scope, request: ContextRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { id, key = "", storeName } = readPlace(request);
-    const place = [scope, ...(id === undefined ? [] : [encodeSlashes(id)]), key].join("/");
-    const input = { scope: place, ...(storeName !== undefined && { store: storeName }) };
+    const { id, key = "", store = "" } = readPlace(request);
+    const place = [scope, ...(id === undefined ? [] : [id.replaceAll("/", "%2F")]), key].join("/");
     try {
-      await calls.call(ContextService.method.deleteContext, input, request, reply);
+      await createClient(ContextService, request.caller.api).deleteContext({ scope: place, store });
     } catch (error) {
-      if (!(error instanceof FlowgateError && error.reason === "not_found")) {
+      if (!(error instanceof ConnectError && error.code === Code.NotFound)) {
         throw error;
       }
       // As in Node-RED, the value may be absent, but not the store.
@@ -71,15 +50,11 @@ export function addContextRoutes(app: FastifyInstance, { runner, store, calls }:
   }
 }
 
-function readPlace({ params, query }: ContextRequest) {
+function readPlace({ params, query }: ContextRequest): Pick<ContextPlace, "id" | "key" | "store"> {
   const { id, "*": key } = params;
-  const { store: storeName } = query;
-  if (storeName !== undefined && typeof storeName !== "string") {
+  const { store } = query;
+  if (store !== undefined && typeof store !== "string") {
     throw new FlowgateError("invalid_argument", "store: must be sent once");
   }
-  return { id, key: key === "" ? undefined : key, storeName: storeName === "" ? undefined : storeName };
-}
-
-function encodeSlashes(text: string): string {
-  return text.replaceAll("/", "%2F");
+  return { id, key: key === "" ? undefined : key, store: store === "" ? undefined : store };
 }

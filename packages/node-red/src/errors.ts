@@ -1,15 +1,14 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { FastifyInstance, FastifyReply } from "fastify";
-import type { Logger } from "pino";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { FlowgateError, type Reason } from "@flowgate/flows/errors";
-import { headersOf, internalMessage, toConnectError } from "../../../src/server/pipeline/errors.ts";
+import { ErrorInfoSchema } from "@flowgate/client";
+import type { FastifyInstance } from "fastify";
+import type { Host } from "./host.ts";
 
 /** What Node-RED's tools expect of an error: a status, and `{code, message}`, which are absent for a lack of authorization. */
 type Failure = {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: { readonly code: string; readonly message: string } | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: { readonly code: string; readonly message: string };
 };
 
 /** An error that Node-RED's tools know by its code, with the status and the message of Node-RED. */
@@ -36,13 +35,14 @@ const statuses: Readonly<Partial<Record<Code, number>>> = {
   [Code.Internal]: 500,
 };
 
-const ownStatuses: Readonly<Partial<Record<Reason, number>>> = { misdirected_request: 421, payload_too_large: 413 };
+/** Statuses of reasons, which take precedence over those of codes. */
+const ownStatuses: Readonly<Record<string, number>> = { misdirected_request: 421, payload_too_large: 413 };
 
-/** Those that Node-RED has another name for. */
-const ownCodes: Readonly<Partial<Record<Reason, string>>> = { module_in_use: "type_in_use" };
+/** Reasons that Node-RED has another name for. */
+const ownCodes: Readonly<Record<string, string>> = { module_in_use: "type_in_use" };
 
 /** As Node-RED, it answers all of these with 401 and without a body. */
-const unauthorized: ReadonlySet<Reason> = new Set([
+const unauthorized: ReadonlySet<string> = new Set([
   "no_token",
   "invalid_token",
   "invalid_identity",
@@ -62,10 +62,10 @@ const rejections: Readonly<Record<number, readonly [code: string, message: strin
   503: ["unavailable", "the service is closing"],
 };
 
-/** Makes the errors of all routes those of Node-RED. Errors that a caller can't act on are logged, and reveal nothing. */
-export function handleErrors(app: FastifyInstance, log: Logger): void {
+/** Makes the errors of all routes those of Node-RED. */
+export function handleErrors(app: FastifyInstance, host: Pick<Host, "toConnectError">): void {
   app.setErrorHandler((error, request, reply) => {
-    const { status, headers, body } = toFailure(error, request.id, log);
+    const { status, headers = {}, body } = toFailure(error) ?? toOwn(host.toConnectError(error, request));
     reply.status(status).headers(headers);
     // Otherwise the connection would take the rest of a body that was refused.
     if (hasLongBody(request.headers)) {
@@ -80,40 +80,28 @@ export function withoutMarkup(message: string): string {
   return message.replaceAll("<", "‹");
 }
 
-/** Sends the error of a request that no handler has seen. */
-export function sendError(reply: FastifyReply, status: number): void {
-  const [code, message] = rejections[status] ?? ["invalid_request", "the request is malformed"];
-  reply.status(status).send({ code, message });
-}
-
-/** Whether the body of a request takes more than a few packets, or is of unknown length. */
+/** True for bodies that take more than a few packets, or are of unknown length. */
 function hasLongBody({ "content-length": length, "transfer-encoding": encoding }: IncomingHttpHeaders): boolean {
   return encoding !== undefined || Number(length ?? 0) > 64 * 1024;
 }
 
-function toFailure(error: unknown, requestId: string, log: Logger): Failure {
-  if (error instanceof FlowgateError) {
-    const { reason, message } = error;
-    const headers = headersOf(error);
-    return unauthorized.has(reason)
-      ? { status: 401, headers, body: undefined }
-      : { status: statusOf(error), headers, body: { code: ownCodes[reason] ?? reason, message } };
-  }
+/** Undefined: it is not an error of a route or of Fastify. */
+function toFailure(error: unknown): Failure | undefined {
   if (error instanceof NodeRedError) {
     const { status, code, message } = error;
-    return { status, headers: {}, body: { code, message } };
+    return { status, body: { code, message } };
   }
-  const { statusCode } = Object(error) as { readonly statusCode?: unknown };
-  const rejection =
-    typeof statusCode === "number" && !(error instanceof ConnectError) ? rejections[statusCode] : undefined;
-  if (rejection !== undefined) {
-    const [code, message] = rejection;
-    return { status: statusCode as number, headers: {}, body: { code, message } };
-  }
-  log.error({ requestId, err: error }, "a request of Node-RED's admin API failed unexpectedly");
-  return { status: 500, headers: {}, body: { code: "internal", message: internalMessage(requestId) } };
+  const { statusCode: status } = Object(error) as { readonly statusCode?: unknown };
+  const rejection = typeof status === "number" && !(error instanceof ConnectError) ? rejections[status] : undefined;
+  return rejection && { status: status as number, body: { code: rejection[0], message: rejection[1] } };
 }
 
-function statusOf(error: FlowgateError): number {
-  return ownStatuses[error.reason] ?? statuses[toConnectError(error).code] ?? 400;
+function toOwn(error: ConnectError): Failure {
+  const [{ reason } = { reason: "internal" }] = error.findDetails(ErrorInfoSchema);
+  const headers = Object.fromEntries(error.metadata);
+  if (unauthorized.has(reason)) {
+    return { status: 401, headers };
+  }
+  const status = ownStatuses[reason] ?? statuses[error.code] ?? 400;
+  return { status, headers, body: { code: ownCodes[reason] ?? reason, message: error.rawMessage } };
 }

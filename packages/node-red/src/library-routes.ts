@@ -1,48 +1,42 @@
 import { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { LibraryService } from "../../../gen/flowgate/v1/library_pb.ts";
-import { requires } from "../../../src/server/tools/access.ts";
-import { FlowgateError } from "@flowgate/flows/errors";
+import { createClient } from "@connectrpc/connect";
 import { isFields } from "@flowgate/base/fields";
+import { LibraryService } from "@flowgate/client";
+import { FlowgateError } from "@flowgate/flows/errors";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { requires } from "./access.ts";
+import type { Library, LibraryEntry } from "./host.ts";
 import type { Palette } from "./palette/palette.ts";
-import { peerKey } from "../../../src/auth/caller.ts";
-import { assertEntry, nameOf } from "../../../src/services/library.ts";
-import type { ServiceCalls } from "../../../src/app/service-calls.ts";
-import { type DocumentStore, documentsOfPage, maxDetailsBytes, type StoredDocument } from "../../../src/store/document-store.ts";
-
-export type LibraryRoutesOptions = {
-  readonly documents: Pick<DocumentStore, "find" | "list" | "listFolders">;
-  readonly palette: Palette;
-  readonly calls: ServiceCalls;
-};
 
 type EntryRequest = FastifyRequest<{ Params: { library: string; type: string; "*"?: string } }>;
 
 /** Of one entry. */
 const bodyLimit = 1024 * 1024;
 
+/** Of a page of entries. */
+const pageBytes = 1024 * 1024;
+
 /** The libraries of Node-RED's editor: one in the store, whose entries all users share, and the example flows of modules. */
-export function addLibraryRoutes(app: FastifyInstance, { documents, palette, calls }: LibraryRoutesOptions): void {
+export function addLibraryRoutes(app: FastifyInstance, library: Library, palette: Palette): void {
   const read = async (request: EntryRequest, reply: FastifyReply): Promise<unknown> => {
     const { isLocal, type, path } = parseEntry(request);
     if (!isLocal) {
       return type === "flows" ? readExamples(palette, path, reply) : [];
     }
-    const document = path === "" ? undefined : await findEntry(documents, type, path);
-    if (document !== undefined) {
-      reply.type(type === "flows" ? "application/json" : "text/plain");
-      return document.content;
+    const content = path === "" ? undefined : await library.find(type, path);
+    if (content !== undefined) {
+      return reply.type(type === "flows" ? "application/json" : "text/plain").send(content);
     }
-    const folder = prefixOf(type, path);
     // Clients that read slowly keep a page in memory.
-    await request.values.get(peerKey).reserveDocument?.(maxDetailsBytes * documentsOfPage);
-    const [folders, entries] = await Promise.all([documents.listFolders(folder), documents.list(folder)]);
+    await request.caller.reserve(pageBytes);
+    const [folders, entries] = await Promise.all([library.folders(type, path), library.entries(type, path)]);
     if (folders.length + entries.length === 0 && path !== "" && !path.endsWith("/")) {
       throw notFound();
     }
-    const listing = Readable.from(formatListing(documents, { folder, folders, entries }), { objectMode: false });
+    const next = (after: string | undefined) => library.entries(type, path, after);
+    const listing = Readable.from(formatListing(folders, entries, next), { objectMode: false });
     return reply.type("application/json; charset=utf-8").send(listing);
   };
   app.get("/library/:library/:type", { config: requires("library.read") }, (request, reply) =>
@@ -60,7 +54,7 @@ export function addLibraryRoutes(app: FastifyInstance, { documents, palette, cal
       );
     }
     const content = readBody(type, request.body);
-    await calls.call(LibraryService.method.setLibraryEntry, { type, path, content }, request, reply);
+    await createClient(LibraryService, request.caller.api).setLibraryEntry({ type, path, content });
     return reply.status(204).send();
   });
 }
@@ -92,33 +86,17 @@ function readBody(type: string, body: unknown): { readonly text: string; readonl
   return { text, details: details as JsonObject };
 }
 
-async function findEntry(
-  documents: LibraryRoutesOptions["documents"],
-  type: string,
-  path: string,
-): Promise<StoredDocument | undefined> {
-  return (
-    (await documents.find(`library/${type}/${path}`)) ??
-    (type === "flows" ? documents.find(nameOf(type, path)) : undefined)
-  );
-}
-
-type Folder = {
-  readonly folder: string;
-  readonly folders: readonly string[];
-  readonly entries: Awaited<ReturnType<DocumentStore["list"]>>;
-};
-
 /** The names of folders, and then the entries, with their properties, as JSON. Entries are read while the client does. */
 async function* formatListing(
-  documents: LibraryRoutesOptions["documents"],
-  { folder, folders, entries }: Folder,
+  folders: readonly string[],
+  entries: readonly LibraryEntry[],
+  next: (after: string | undefined) => Promise<readonly LibraryEntry[]>,
 ): AsyncGenerator<string> {
   const names = folders.map((name) => JSON.stringify(name)).join();
   yield `[${names}`;
   let separator = names === "" ? "" : ",";
-  for (let page = entries; page.length > 0; page = await documents.list(folder, page.at(-1)?.name)) {
-    yield separator + page.map(({ name, details }) => formatEntry(details, name.slice(folder.length))).join();
+  for (let page = entries; page.length > 0; page = await next(page.at(-1)?.name)) {
+    yield separator + page.map(formatEntry).join();
     separator = ",";
     // Stores can answer at once.
     await setImmediate();
@@ -127,12 +105,8 @@ async function* formatListing(
 }
 
 /** Adds the name to the properties, which are an object without one. */
-function formatEntry(details: string, fn: string): string {
-  return `${details.slice(0, -1)}${details === "{}" ? "" : ","}"fn":${JSON.stringify(fn)}}`;
-}
-
-function prefixOf(type: string, path: string): string {
-  return path === "" ? `library/${type}/` : `library/${type}/${path.replace(/\/$/, "")}/`;
+function formatEntry({ name, details }: LibraryEntry): string {
+  return `${details.slice(0, -1)}${details === "{}" ? "" : ","}"fn":${JSON.stringify(name)}}`;
 }
 
 function notFound(): FlowgateError {
@@ -143,6 +117,5 @@ function parseEntry({ params: { library, type, "*": path = "" } }: EntryRequest)
   if (library !== "local" && library !== "examples") {
     throw new FlowgateError("not_found", "there is no such library: there are local and examples");
   }
-  assertEntry(type, path);
   return { isLocal: library === "local", type, path };
 }

@@ -1,27 +1,20 @@
+import { createClient } from "@connectrpc/connect";
+import { isFields } from "@flowgate/base/fields";
+import { ModulesService } from "@flowgate/client";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { requires } from "../../../src/server/tools/access.ts";
+import { requires } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
 import { findFile } from "./form-file.ts";
 import type { Palette } from "./palette/palette.ts";
 import { type PathRequest, acceptedLanguage, sendSet, sendTemplates, wantsJson } from "./palette/routes.ts";
-import type { ServiceCalls } from "../../../src/app/service-calls.ts";
-import { ModulesService } from "../../../gen/flowgate/v1/modules_pb.ts";
-import { isFields } from "@flowgate/base/fields";
-import { FlowgateError } from "@flowgate/flows/errors";
-
-export type NodesRoutesOptions = {
-  readonly palette: Palette;
-  readonly calls: ServiceCalls;
-  /** Of a tarball. */
-  readonly tarballBytes: number;
-};
 
 const reads = { config: requires("modules.read") };
 const writes = { config: requires("modules.write") };
 
-/** The installed nodes, and the changes of their modules, which the service of the API makes. */
-export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBytes }: NodesRoutesOptions): void {
-  const { installModule, updateModule, deleteModule } = ModulesService.method;
+/** The installed nodes, and the changes of their modules, which the API makes. `bodyBytes` limits uploaded packages. */
+export function addNodesRoutes(app: FastifyInstance, palette: Palette, bodyBytes: number): void {
+  const modulesOf = ({ caller }: FastifyRequest) => createClient(ModulesService, caller.api);
 
   app.get("/nodes", reads, async (request, reply) =>
     wantsJson(request)
@@ -37,7 +30,7 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
       throw new NodeRedError(400, "invalid_request", "enabled: must be true or false");
     }
     await (set === undefined ? assertModule(name) : assertSet(name, set));
-    await calls.call(updateModule, { name, enabled, ...(set !== undefined && { set }) }, request, reply);
+    await modulesOf(request).updateModule({ name, enabled, ...(set !== undefined && { set }) });
     return set === undefined ? palette.moduleInfo(name) : palette.info("node", `${name}/${set}`);
   });
 
@@ -49,7 +42,7 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
     if ((await palette.moduleInfo(name)) === undefined) {
       throw new NodeRedError(404, "not_found", "Module not found");
     }
-    await calls.call(deleteModule, { name }, request, reply);
+    await modulesOf(request).deleteModule({ name });
     return reply.status(204).send();
   });
 
@@ -57,13 +50,13 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
     installs.addContentTypeParser("multipart/form-data", { parseAs: "buffer" }, (_request, body, parsed) =>
       parsed(null, body),
     );
-    installs.post("/nodes", { ...writes, bodyLimit: tarballBytes }, async (request, reply) => {
+    installs.post("/nodes", { ...writes, bodyLimit: bodyBytes }, async (request) => {
       const { body } = request;
       const input = body instanceof Buffer ? { tarball: readTarball(request, body) } : readPackage(body);
       if (!("tarball" in input)) {
         await assertNew(input);
       }
-      const { module } = await calls.call(installModule, input, request, reply);
+      const { module } = await modulesOf(request).installModule(input);
       const { name = "", version = "" } = module ?? {};
       // A package without nodes is for function nodes.
       return (await palette.moduleInfo(name)) ?? { name, version, local: true, user: true, nodes: [] };

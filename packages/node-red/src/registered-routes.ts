@@ -6,29 +6,13 @@ import {
 } from "node:http";
 import { pipeline, Transform } from "node:stream";
 import { text } from "node:stream/consumers";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callerOf, headersOf, requires, type RouteAccess } from "../../../src/server/tools/access.ts";
-import { NodeRedError } from "./errors.ts";
-import type { AuditRecorder } from "../../../src/auth/audit-recorder.ts";
-import { originOf } from "../../../src/auth/caller.ts";
-import { insufficientScope } from "../../../src/auth/errors.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import type { OpenCalls } from "../../../src/auth/open-calls.ts";
-import { callerHeaders } from "../../../src/runtime/node-permissions.ts";
-import type { Redact } from "../../../src/runtime/redaction.ts";
-import type { Runtime } from "../../../src/runtime/runtime.ts";
-import { assertRunner, type Runner } from "../../../src/services/runner.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { authenticated, requires } from "./access.ts";
+import { NodeRedError } from "./errors.ts";
+import type { FlowRuntime } from "./host.ts";
 
-export type RegisteredRoutesOptions = {
-  readonly runtime: Pick<Runtime, "connectAdmin">;
-  readonly runner: Runner;
-  readonly audit: Pick<AuditRecorder, "record">;
-  /** Ends event streams whose token is revoked or expires. */
-  readonly openCalls: Pick<OpenCalls, "add">;
-  /** Ends event streams. */
-  readonly closing: AbortSignal;
-  readonly redact: Redact;
-};
+type Runtime = Pick<FlowRuntime, "connect" | "redact">;
 
 /** Of the body of an error, which is redacted as a whole. */
 const maxErrorBytes = 64 * 1024;
@@ -40,30 +24,23 @@ const bodyLimit = 5 * 1024 * 1024;
 const maxResponseBytes = 16 * 1024 * 1024;
 const timeoutMs = 30_000;
 
-const authenticated: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
-
 /**
- * The routes that nodes register, which the process of the flows serves. Flows can forge what it answers: so no request without a token
- * gets there, unless the service needs none, and no browser treats an answer as a page or keeps it.
+ * The routes that nodes register, which the runtime process serves. Flows can forge what it answers: so no request without a token gets
+ * there, unless the service needs none, and no browser treats an answer as a page or keeps it. `closing` ends event streams.
  */
-export function addRegisteredRoutes(app: FastifyInstance, options: RegisteredRoutesOptions): void {
-  const { runner, audit } = options;
-  const streams = new EventStreams(options);
+export function addRegisteredRoutes(app: FastifyInstance, runtime: Runtime, closing: AbortSignal): void {
+  const streams = new EventStreams(closing);
   app.register(async (nodes) => {
     nodes.removeAllContentTypeParsers();
     nodes.addContentTypeParser(/^/, { parseAs: "buffer", bodyLimit }, (_request, body, parsed) => parsed(null, body));
-    const serve = (request: FastifyRequest, reply: FastifyReply) => {
-      assertRunner(runner);
-      return forward(request, reply, options, streams);
-    };
+    const serve = (request: FastifyRequest, reply: FastifyReply) => forward(request, reply, runtime, streams);
     nodes.post<{ Params: { id: string } }>(
       "/inject/:id",
       { config: requires("runtime.inject"), bodyLimit },
       async (request, reply) => {
         await serve(request, reply);
         if (reply.statusCode === 200) {
-          const origin = originOf({ values: request.values, protocolName: "http" });
-          audit.record({ kind: "node_injected", origin, subject: request.params.id.slice(0, 300) });
+          request.caller.injected(request.params.id);
         }
         return reply;
       },
@@ -83,12 +60,13 @@ function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (e
     done(new FlowgateError("not_found", "no node has this route"));
     return;
   }
-  const { permissions } = callerOf(request);
+  const { permissions } = request.caller;
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (isRead || permissions.some((permission) => !permission.endsWith(".read"))) {
     done();
   } else {
-    done(insufficientScope("flows.write", request.headers.authorization !== undefined));
+    const challenge = `Bearer realm="flowgate", error="insufficient_scope", scope="flows.write"`;
+    done(new FlowgateError("insufficient_scope", "the caller may only read", { challenge }));
   }
 }
 
@@ -96,7 +74,7 @@ function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (e
 async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
-  { runtime, redact }: Pick<RegisteredRoutesOptions, "runtime" | "redact">,
+  runtime: Runtime,
   streams: EventStreams,
 ): Promise<FastifyReply> {
   const response = await exchange(request, reply, runtime);
@@ -113,7 +91,7 @@ async function forward(
     return reply.status(status).headers(untrusted).header("location", location).send();
   }
   if (statusCode >= 400) {
-    const error = redact(await readError(response), false);
+    const error = runtime.redact(await readError(response));
     return reply.status(statusCode).headers(untrusted).type(dataTypeOf(headers["content-type"])).send(error);
   }
   for (const name of responseHeaders) {
@@ -135,16 +113,16 @@ async function forward(
 function exchange(
   request: FastifyRequest,
   reply: FastifyReply,
-  runtime: RegisteredRoutesOptions["runtime"],
+  runtime: Runtime,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const connection = runtime.connectAdmin();
+  const { connection, headers } = runtime.connect(request.caller);
   const body = request.body instanceof Buffer ? request.body : undefined;
   const outgoing = sendRequest({
     createConnection: () => connection,
     method: request.method,
     path: request.raw.url,
-    headers: { ...toForwarded(request, body), connection: "close" },
+    headers: { ...toForwarded(request, body), ...headers, connection: "close" },
     maxHeaderSize: 16 * 1024,
   });
   const end = (): void => {
@@ -178,7 +156,7 @@ function exchange(
   return promise;
 }
 
-/** The client's header fields, without those that it does not need to know, and with the caller. */
+/** The client's header fields, without those that nodes do not need to know. */
 function toForwarded(request: FastifyRequest, body: Buffer | undefined): Record<string, string | string[]> {
   const forwarded: IncomingHttpHeaders = {};
   for (const [name, value] of Object.entries(request.headers)) {
@@ -191,7 +169,6 @@ function toForwarded(request: FastifyRequest, body: Buffer | undefined): Record<
       forwarded[name] = value;
     }
   }
-  const { username, permissions } = callerOf(request);
   return {
     ...(forwarded as Record<string, string | string[]>),
     // What nodes build URLs of their routes with.
@@ -199,9 +176,6 @@ function toForwarded(request: FastifyRequest, body: Buffer | undefined): Record<
     "x-forwarded-proto": request.protocol,
     "x-forwarded-for": request.ip,
     ...(body !== undefined && { "content-length": String(body.length) }),
-    ...(username !== undefined && { [callerHeaders.name]: encodeURIComponent(username) }),
-    // Those on tabs are not enough for routes of nodes.
-    [callerHeaders.permissions]: permissions.filter((permission) => !permission.includes("@")).join(" "),
   };
 }
 
@@ -254,15 +228,14 @@ function isEventStream({ headers }: IncomingMessage): boolean {
 
 /** Event streams of nodes. They end with their token, with the listener, or when much was sent, after which browsers connect again. */
 class EventStreams {
-  readonly #options: Pick<RegisteredRoutesOptions, "openCalls" | "closing">;
+  readonly #closing: AbortSignal;
   #count = 0;
 
-  constructor(options: Pick<RegisteredRoutesOptions, "openCalls" | "closing">) {
-    this.#options = options;
+  constructor(closing: AbortSignal) {
+    this.#closing = closing;
   }
 
   send(request: FastifyRequest, reply: FastifyReply, response: IncomingMessage): FastifyReply {
-    const { openCalls, closing } = this.#options;
     if (this.#count >= maxStreams) {
       response.destroy();
       throw new FlowgateError(
@@ -271,14 +244,13 @@ class EventStreams {
       );
     }
     this.#count += 1;
-    const { values } = request;
     const end = (): void => void response.destroy();
-    const call = openCalls.add({ values, requestHeader: headersOf(request.headers) }, { permissions: [], end });
-    closing.addEventListener("abort", end, { once: true });
+    const revocation = request.caller.onRevoked(end);
+    this.#closing.addEventListener("abort", end, { once: true });
     reply.raw.once("close", () => {
       this.#count -= 1;
-      call[Symbol.dispose]();
-      closing.removeEventListener("abort", end);
+      revocation[Symbol.dispose]();
+      this.#closing.removeEventListener("abort", end);
     });
     // Fastify would send the header with the first event.
     reply.hijack();

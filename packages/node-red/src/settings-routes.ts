@@ -1,50 +1,51 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callerOf, requires, type RouteAccess } from "../../../src/server/tools/access.ts";
-import { toolPermissions } from "../../../src/auth/audiences.ts";
 import { type Fields, isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { readEditorSettings } from "../../../src/runtime/editor-procedures.ts";
-import type { Runtime } from "../../../src/runtime/runtime.ts";
-import type { DocumentStore } from "../../../src/store/document-store.ts";
+import type { FastifyInstance, FastifyReply } from "fastify";
+import { authenticated, requires, signalOf } from "./access.ts";
+import type { Caller, FlowRuntime, Host } from "./host.ts";
 
 export type SettingsRoutesOptions = {
-  readonly runtime: Pick<Runtime, "call" | "status">;
-  readonly documents: DocumentStore;
+  readonly host: Pick<Host, "userSettings"> & { readonly runtime: Pick<FlowRuntime, "settings"> };
+  /** The version of Node-RED. */
+  readonly version: string;
   /** The path below which HTTP-in nodes are served. */
   readonly httpNodeRoot: string;
-  /** What the editor's page adds, which takes precedence. */
-  readonly editorSettings?: (() => Fields | Promise<Fields>) | undefined;
+  /** All permissions that a caller can have. Who has them may do everything. */
+  readonly permissions: readonly string[];
 };
-
-/** Who is not authenticated has none, unless nobody needs to be. */
-const ofUser: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
 
 /** Of the settings of a user. */
 const bodyLimit = 256 * 1024;
 
-/** The settings of the runtime, as Node-RED's tools read them, and those that the editor keeps for each user. */
+/**
+ * The settings of the runtime, as Node-RED's tools read them, and those that the editor keeps for each user. `editorSettings` are what the
+ * page of the editor adds, which takes precedence.
+ */
 export function addSettingsRoutes(
   app: FastifyInstance,
-  { runtime, documents, httpNodeRoot, editorSettings = () => ({}) }: SettingsRoutesOptions,
+  options: SettingsRoutesOptions,
+  editorSettings: () => Promise<Fields>,
 ): void {
-  app.get("/settings", { config: requires("settings.read") }, async (request, reply) => ({
+  const { runtime, userSettings } = options.host;
+  const readUserSettings = async ({ username }: Caller): Promise<Fields> =>
+    JSON.parse((await userSettings.read(username)) ?? "{}") as Fields;
+
+  app.get("/settings", { config: requires("settings.read") }, async ({ caller }, reply) => ({
     ...(await readNodeSettings(runtime, reply)),
-    ...ownSettings(request, runtime),
-    httpNodeRoot,
+    ...ownSettings(caller, options),
     ...(await editorSettings()),
   }));
-  app.get("/settings/user", { config: requires("settings.read") }, (request) => readUserSettings(documents, request));
-  app.post("/settings/user", { config: ofUser, bodyLimit }, async (request, reply) => {
-    const { body } = request;
+  app.get("/settings/user", { config: requires("settings.read") }, ({ caller }) => readUserSettings(caller));
+  app.post("/settings/user", { config: authenticated, bodyLimit }, async ({ caller, body }, reply) => {
     if (!isFields(body) || Array.isArray(body)) {
       throw new FlowgateError("invalid_argument", "the body must be an object with settings");
     }
-    const { telemetryEnabled: _, ...changed } = extend(await readUserSettings(documents, request), body);
+    const { telemetryEnabled: _, ...changed } = extend(await readUserSettings(caller), body);
     const content = JSON.stringify(changed);
     if (content.length > bodyLimit) {
       throw new FlowgateError("payload_too_large", `the settings of a user may have at most ${bodyLimit} bytes`);
     }
-    await documents.put({ name: nameOf(request), details: "{}", content, by: callerOf(request).username });
+    await userSettings.write(caller.username, content);
     return reply.status(204).send();
   });
 }
@@ -81,11 +82,10 @@ const reserved: ReadonlySet<string> = new Set([
 ]);
 
 /** What nodes export to the editor. Without a process that answers, there is nothing. */
-async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw }: FastifyReply): Promise<Fields> {
-  const disconnected = new AbortController();
-  raw.once("close", () => disconnected.abort());
+async function readNodeSettings(runtime: Pick<FlowRuntime, "settings">, reply: FastifyReply): Promise<Fields> {
+  const signal = signalOf(reply);
   try {
-    const exported = await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
+    const exported = await runtime.settings(signal);
     const { context, ...settings } = Object.fromEntries(
       Object.entries(exported).filter(
         ([name]) => /^[a-z][a-z\d]*$/i.test(name) && !reserved.has(name) && !(name in Object.prototype),
@@ -93,7 +93,7 @@ async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw
     );
     return { ...settings, context: readStores(context) };
   } catch (error) {
-    if (error instanceof FlowgateError || disconnected.signal.aborted) {
+    if (error instanceof FlowgateError || signal.aborted) {
       return { context: contextStores };
     }
     throw error;
@@ -107,11 +107,14 @@ function readStores(value: unknown): typeof contextStores {
   return isName(name) && Array.isArray(stores) && stores.every(isName) ? { default: name, stores } : contextStores;
 }
 
-function ownSettings(request: FastifyRequest, runtime: SettingsRoutesOptions["runtime"]): Fields {
-  const { username, permissions } = callerOf(request);
-  const hasAll = toolPermissions.every((permission) => permissions.includes(permission));
+function ownSettings(
+  { username, permissions }: Caller,
+  { version, httpNodeRoot, permissions: all }: SettingsRoutesOptions,
+): Fields {
+  const hasAll = all.every((permission) => permissions.includes(permission));
   return {
-    version: runtime.status().version,
+    version,
+    httpNodeRoot,
     ...((username !== undefined || !hasAll) && {
       user: {
         ...(username === undefined ? { anonymous: true } : { username }),
@@ -152,17 +155,6 @@ function toNodeRedNames(permissions: readonly string[]): string[] {
     "runtime.inject": "inject.write",
   };
   return [...new Set(permissions.flatMap((name) => [name, names[name] ?? name, name.replace(/@.*$/, "")]))];
-}
-
-async function readUserSettings(documents: DocumentStore, request: FastifyRequest): Promise<Fields> {
-  const document = await documents.find(nameOf(request));
-  return document === undefined ? {} : (JSON.parse(document.content) as Fields);
-}
-
-/** Without authentication, all users share theirs. */
-function nameOf(request: FastifyRequest): string {
-  const { username } = callerOf(request);
-  return username === undefined ? "settings" : `settings/${username}`;
 }
 
 /** As Node-RED merges settings: objects are merged, null removes, and everything else replaces. */

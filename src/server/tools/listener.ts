@@ -2,46 +2,37 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { codeOfStatus } from "@flowgate/gateway/server";
-import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
-import type { Logger } from "pino";
-import { createUpgradeCheck, protectRoutes } from "./access.ts";
-import { type CommsOptions, serveComms } from "../../../packages/node-red/src/comms/server.ts";
-import { handleErrors, sendError } from "../../../packages/node-red/src/errors.ts";
-import { limitJsonBodies } from "./json-bodies.ts";
-import { limitRequests } from "./request-limits.ts";
-import { addRoutes, type RoutesOptions } from "../../../packages/node-red/src/routes.ts";
 import { addressOf, listen } from "@flowgate/base/addresses";
+import { codeOfStatus } from "@flowgate/gateway/server";
+import { type FastifyInstance, type FastifyReply, type FastifyServerFactory, fastify } from "fastify";
+import type { Observer } from "../../telemetry/observer.ts";
 import { createClientCounter } from "../http/client-counter.ts";
 import type { ListenerLimits } from "../http/listener-options.ts";
 import type { TlsOptions } from "../http/tls.ts";
-import type { MemoryBudget } from "../memory/memory-budget.ts";
 import { createTrust } from "../pipeline/client.ts";
-import { createRequestIds } from "../pipeline/request-context.ts";
-import type { Observer } from "../../telemetry/observer.ts";
+import { type OwnHosts, protectOrigin } from "./access.ts";
+import { limitJsonBodies } from "./json-bodies.ts";
 
-export type NodeRedListenerOptions = Omit<RoutesOptions, "closing"> &
-  Omit<Parameters<typeof protectRoutes>[1], "hosts"> & {
-    readonly host: string;
-    /** 0 takes any free port. */
-    readonly port: number;
-    /** Host names of the service, besides its addresses and localhost. */
-    readonly hosts: readonly string[];
-    /** Absent: plaintext. */
-    readonly tls: TlsOptions | undefined;
-    readonly trustedProxies: readonly string[];
-    readonly limits: ConnectionLimits;
-    /** The budget that request bodies of all listeners share. Undefined: their memory is not limited. */
-    readonly memory: MemoryBudget | undefined;
-    readonly observer: Observer;
-    /** The longest time that a response may take to begin. */
-    readonly responseTimeoutMs: number;
-    /** How long closing waits for requests in flight. */
-    readonly closeGraceMs: number;
-    readonly comms: Omit<CommsOptions, "refusalOf" | "clientOf">;
-    readonly log: Logger;
-  };
+export type ToolsListenerOptions = {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly ownHosts: OwnHosts;
+  /** Absent: plaintext. */
+  readonly tls: TlsOptions | undefined;
+  readonly trustedProxies: readonly string[];
+  readonly limits: ConnectionLimits;
+  readonly observer: Observer;
+  readonly requestIdOf: (headers: IncomingMessage["headers"]) => string;
+  /** The longest time that a response may take to begin. */
+  readonly responseTimeoutMs: number;
+  /** How long closing waits for requests in flight. */
+  readonly closeGraceMs: number;
+  /** Adds routes, and handlers of the server. Disposing ends the responses and connections that would stay open. */
+  readonly serve: (app: FastifyInstance) => AsyncDisposable;
+};
 
 type ConnectionLimits = Pick<
   ListenerLimits,
@@ -54,8 +45,8 @@ type ConnectionLimits = Pick<
   | "idleTimeoutMs"
 >;
 
-/** Serves Node-RED's admin API on a port of its own. Disposing stops it, and waits up to `closeGraceMs` for requests in flight. */
-export interface NodeRedListener extends AsyncDisposable {
+/** The listener of Node-RED's tools. Disposing stops it, and waits up to `closeGraceMs` for requests in flight. */
+export interface ToolsListener extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
 }
@@ -63,31 +54,26 @@ export interface NodeRedListener extends AsyncDisposable {
 /** Bodies of routes that do not say otherwise. */
 const bodyBytes = 64 * 1024;
 
-export async function openNodeRedListener(options: NodeRedListenerOptions): Promise<NodeRedListener> {
-  const { host, hosts, port, tls, trustedProxies, log } = options;
+export async function openToolsListener(options: ToolsListenerOptions): Promise<ToolsListener> {
+  const { host, port, tls, trustedProxies, requestIdOf } = options;
   await using stack = new AsyncDisposableStack();
-  const closing = new AbortController();
   let server: Server | undefined;
   const serverFactory: FastifyServerFactory = (handler) => (server ??= createHttpServer(handler, options));
-  const requestIdOf = createRequestIds();
-  const app: FastifyInstance = fastify({
+  const app = fastify({
     serverFactory,
     bodyLimit: bodyBytes,
     trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
     // Such as an invalid URL, before there is a route.
-    frameworkErrors: (_error, _request, reply) => sendError(reply, 400),
+    frameworkErrors: (_error, _request, reply) => sendMalformed(reply),
     requestIdHeader: false,
     genReqId: (raw) => requestIdOf(raw.headers),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1_000 },
   });
   stack.defer(() => app.close());
-  handleErrors(app, log);
-  const checkedHosts = tls === undefined ? [host, ...hosts] : undefined;
   measureRequests(app, options.observer);
-  protectRoutes(app, { ...options, hosts: checkedHosts });
-  limitRequests(app, options);
+  protectOrigin(app, options.ownHosts);
   limitJsonBodies(app);
-  addRoutes(app, { ...options, closing: closing.signal });
+  const served = options.serve(app);
   await app.ready();
   if (server === undefined) {
     throw new TypeError("Fastify has created no server");
@@ -100,14 +86,7 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
     endConnections();
     await close(opened, ipv6, options.closeGraceMs);
   });
-  stack.use(
-    serveComms(opened, {
-      ...options.comms,
-      refusalOf: createUpgradeCheck(checkedHosts, trustedProxies),
-      clientOf: ({ headers, socket }) => ({ address: socket.remoteAddress ?? "", requestId: requestIdOf(headers) }),
-    }),
-  );
-  stack.defer(() => closing.abort());
+  stack.use(served);
   const { address, family, port: bound } = addressOf(opened);
   const resources = stack.move();
   return {
@@ -117,13 +96,19 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   };
 }
 
+function sendMalformed(reply: FastifyReply): void {
+  const message = "the request is malformed: send valid JSON, or what the route expects";
+  reply.status(400).send({ code: "invalid_request", message });
+}
+
 /** Reports each request to the observer when it ends. Must be called before hooks are added that can refuse requests. */
 function measureRequests(app: FastifyInstance, observer: Pick<Observer, "requestStarted" | "requestEnded">): void {
   app.addHook("onRequest", (request, { raw }, done) => {
     const startMs = performance.now();
     observer.requestStarted();
     raw.once("close", () => {
-      const { rpc } = request.routeOptions.config;
+      // Routes name the RPC that they call.
+      const { rpc } = request.routeOptions.config as { readonly rpc?: DescMethod };
       const failure = raw.statusCode < 400 ? undefined : codeOfStatus(raw.statusCode);
       const outcome = raw.writableFinished ? failure : Code.Canceled;
       observer.requestEnded(rpc, "node-red", outcome, (performance.now() - startMs) / 1000);
@@ -132,7 +117,7 @@ function measureRequests(app: FastifyInstance, observer: Pick<Observer, "request
   });
 }
 
-function createHttpServer(handler: RequestListener, options: NodeRedListenerOptions): Server {
+function createHttpServer(handler: RequestListener, options: ToolsListenerOptions): Server {
   const { limits, responseTimeoutMs, tls } = options;
   const { headersTimeoutMs, requestTimeoutMs, idleTimeoutMs, headerBytes } = limits;
   const http = {
@@ -174,7 +159,7 @@ function createTlsServer(
 /** Resets connections beyond the limits, in total and of one client. */
 function limitConnections(
   server: Server,
-  { limits: { connections, connectionsPerSource }, trustedProxies }: NodeRedListenerOptions,
+  { limits: { connections, connectionsPerSource }, trustedProxies }: ToolsListenerOptions,
 ): void {
   const clients = createClientCounter(connectionsPerSource, createTrust(trustedProxies));
   let total = 0;

@@ -1,25 +1,29 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
-import { type ContextValues, createContextValues } from "@connectrpc/connect";
+import { createContextValues } from "@connectrpc/connect";
 import { fastify, type FastifyInstance } from "fastify";
-import { pino } from "pino";
+import { handleErrors } from "../../../packages/node-red/src/errors.ts";
 import { describe, expect, test } from "vitest";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { publicRoute } from "../../../src/server/tools/access.ts";
-import { handleErrors } from "../../../packages/node-red/src/errors.ts";
-import { limitRequests } from "../../../src/server/tools/request-limits.ts";
+import { toConnectError } from "../../../src/server/pipeline/errors.ts";
+import { createRequestLimits } from "../../../src/server/tools/request-limits.ts";
 import { MemoryBudget } from "../../../src/server/memory/memory-budget.ts";
 import { silentObserver } from "../../../src/telemetry/observer.ts";
 
+const errors = { toConnectError: (error: unknown) => toConnectError(error as FlowgateError) };
+
 test("a source can't take all requests to public routes", async () => {
   const app = fastify();
-  handleErrors(app, pino({ level: "silent" }));
-  limitRequests(app, { memory: undefined, observer: silentObserver });
+  handleErrors(app, errors);
+  const limit = createRequestLimits({ memory: undefined, observer: silentObserver });
+  app.addHook("onRequest", (request, reply) =>
+    limit(request, reply, createContextValues(), request.routeOptions.config.access?.kind === "public"),
+  );
   const released = Promise.withResolvers<void>();
   const arrived = Promise.withResolvers<void>();
   let waiting = 0;
-  app.get("/held", { config: publicRoute }, async () => {
+  app.get("/held", { config: { access: { kind: "public" } } }, async () => {
     waiting += 1;
     if (waiting === 32) {
       arrived.resolve();
@@ -47,14 +51,13 @@ describe("with a budget of memory", () => {
   /** Has memory to decode one such body of a client. `check` is called while the caller is checked, `handle` when the body has arrived. */
   function createApp(check: Hook, handle: Hook): FastifyInstance {
     const app = fastify({ forceCloseConnections: true });
-    handleErrors(app, pino({ level: "silent" }));
-    app.decorateRequest("values", null as unknown as ContextValues);
-    app.addHook("onRequest", async (request, reply) => {
-      request.values = createContextValues();
-      await check(reply.raw);
-    });
+    handleErrors(app, errors);
     const memory = new MemoryBudget({ capacityBytes: 4 * 1024 * 1024, waitMs: 0, createError });
-    limitRequests(app, { memory, observer: silentObserver });
+    const limit = createRequestLimits({ memory, observer: silentObserver });
+    app.addHook("onRequest", async (request, reply) => {
+      await check(reply.raw);
+      await limit(request, reply, createContextValues(), false);
+    });
     const route = { config: { access: { kind: "authenticated" } }, bodyLimit: 300_000 } as const;
     app.post("/flows", route, async (_, reply) => {
       await handle(reply.raw);

@@ -1,17 +1,9 @@
-import { type Event, LogLevel } from "../../../../gen/flowgate/v1/events_pb.ts";
-import { DeploymentOutcome } from "../../../../gen/flowgate/v1/flows_pb.ts";
-import { RuntimeState } from "../../../../gen/flowgate/v1/settings_pb.ts";
-import type { EventCase } from "../../../../src/live/events.ts";
+import { DeploymentOutcome, type Event, LogLevel, RuntimeState } from "@flowgate/client";
 import { escapeHtml } from "../editor/page.ts";
+import type { RevisionUrl } from "../host.ts";
 
 /** What the editor receives over its websocket. */
 export type CommsMessage = { readonly topic: string; readonly data: unknown };
-
-/** Returns where a browser finds a revision. */
-export type RevisionUrl = (rev: string) => string;
-
-/** The kinds of events that the editor shows, apart from debug messages. */
-export const shownCases: readonly EventCase[] = ["nodeStatus", "nodeError", "deployment", "runtimeState"];
 
 const texts = new WeakMap<CommsMessage, string>();
 
@@ -63,7 +55,7 @@ export function toMessages(event: Event, revisionUrl?: RevisionUrl): CommsMessag
   }
 }
 
-type ValueOf<Case extends EventCase | "dropped"> = Extract<Event["kind"], { case: Case }>["value"];
+type ValueOf<Case extends Event["kind"]["case"]> = Extract<Event["kind"], { case: Case }>["value"];
 
 /** The ids of nodes in subflows, as the flow runtime composes them. */
 function runtimeIdOf({ nodeId, subflowPath }: Event): string {

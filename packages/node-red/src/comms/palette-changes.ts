@@ -1,39 +1,39 @@
-import { createListeners } from "@flowgate/base/listeners";
-import type { EventHub } from "../../../../src/live/hub.ts";
+import type { Event } from "@flowgate/client";
 import type { Palette, SetInfo } from "../palette/palette.ts";
 import type { CommsMessage } from "./messages.ts";
 
-/** Tells editors which nodes were added, removed, enabled and disabled when the modules of this service change. */
-export class PaletteChanges implements Disposable {
+/** Finds the nodes that were added, removed, enabled and disabled when the modules of this service change. */
+export class PaletteChanges {
   readonly #palette: Pick<Palette, "list">;
-  readonly #listeners = createListeners<CommsMessage>();
-  readonly #subscription: Disposable;
-  /** Undefined until there is an editor. */
-  #known: Promise<readonly SetInfo[]> | undefined;
+  /** The messages for an event, which are the same for all sessions. */
+  readonly #messages = new WeakMap<Event, Promise<readonly CommsMessage[]>>();
+  #known: Promise<readonly SetInfo[]> = Promise.resolve([]);
+  #sessions = 0;
 
-  constructor(hub: Pick<EventHub, "onEvent">, palette: Pick<Palette, "list">) {
+  constructor(palette: Pick<Palette, "list">) {
     this.#palette = palette;
-    this.#subscription = hub.onEvent(({ kind }) => {
-      if (kind.case === "module" && kind.value.state === "done" && this.#known !== undefined) {
-        this.#known = this.#compare(this.#known);
-      }
+  }
+
+  /** Must be called when a session begins, and disposed of when it ends. */
+  begin(): Disposable {
+    if (this.#sessions === 0) {
+      this.#known = this.#palette.list("node").catch(() => []);
+    }
+    this.#sessions += 1;
+    return {
+      [Symbol.dispose]: () => {
+        this.#sessions -= 1;
+      },
+    };
+  }
+
+  /** The messages for an event about modules: what has changed since the one before, or the begin of the first session. */
+  messagesOf(event: Event): Promise<readonly CommsMessage[]> {
+    return this.#messages.getOrInsertComputed(event, () => {
+      const known = this.#known;
+      this.#known = known.then((before) => this.#palette.list("node").catch(() => before));
+      return Promise.all([known, this.#known]).then(([before, after]) => describeChanges(before, after));
     });
-  }
-
-  subscribe(listener: (message: CommsMessage) => void): Disposable {
-    this.#known ??= this.#palette.list("node").catch(() => []);
-    return this.#listeners.add(listener);
-  }
-
-  [Symbol.dispose](): void {
-    this.#subscription[Symbol.dispose]();
-  }
-
-  async #compare(known: Promise<readonly SetInfo[]>): Promise<readonly SetInfo[]> {
-    const before = await known;
-    const after = await this.#palette.list("node").catch(() => before);
-    describeChanges(before, after).forEach((message) => this.#listeners.notify(message));
-    return after;
   }
 }
 

@@ -1,17 +1,10 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
-import { clientKeyOf } from "../../../../src/auth/caller.ts";
-import type { RevisionUrl } from "./messages.ts";
-import { type Client, CommsSession, type SessionOptions, maxMessageBytes } from "./session.ts";
+import type { Host } from "../host.ts";
+import { CommsSession, type SessionOptions, maxMessageBytes } from "./session.ts";
 
-export type CommsOptions = Omit<SessionOptions, "revisionUrl"> & {
-  /** Where the client of a request finds revisions. Absent: nowhere. */
-  readonly revisionUrlOf?: ((request: IncomingMessage) => RevisionUrl | undefined) | undefined;
-  /** Why an upgrade is refused, as a status; undefined: it is not. Checks Host and Origin. */
-  readonly refusalOf: (request: IncomingMessage) => number | undefined;
-  readonly clientOf: (request: IncomingMessage) => Client;
-};
+type CommsOptions = SessionOptions & { readonly host: Pick<Host, "admitSocket"> };
 
 /** All clients together, and those of one source that have not authenticated. */
 const maxSessions = 500;
@@ -32,8 +25,7 @@ export function serveComms(server: Server, options: CommsOptions): AsyncDisposab
     perMessageDeflate: false,
   });
   const sessions = new Map<CommsSession, Promise<void>>();
-  const hasTooManyUnknown = ({ socket: { remoteAddress = "" } }: IncomingMessage): boolean => {
-    const source = clientKeyOf(remoteAddress);
+  const hasTooManyUnknown = (source: string): boolean => {
     const unknown = sessions.keys().filter((each) => !each.isAuthenticated && each.source === source);
     return unknown.drop(maxUnknown - 1).some(() => true);
   };
@@ -41,16 +33,14 @@ export function serveComms(server: Server, options: CommsOptions): AsyncDisposab
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on("error", () => socket.destroy());
     const [path] = (request.url ?? "").split("?", 1);
-    const isFull = sessions.size >= maxSessions || hasTooManyUnknown(request);
-    const status = path !== "/comms" ? 404 : isFull ? 503 : options.refusalOf(request);
-    if (status !== undefined) {
-      refuse(socket, status);
+    const client = path === "/comms" ? options.host.admitSocket(request) : 404;
+    if (typeof client === "number" || sessions.size >= maxSessions || hasTooManyUnknown(client.source)) {
+      refuse(socket, typeof client === "number" ? client : 503);
       return;
     }
     request.socket.setTimeout(0);
     sockets.handleUpgrade(request, socket, head, (opened) => {
-      const revisionUrl = options.revisionUrlOf?.(request);
-      const session = new CommsSession(opened, options.clientOf(request), { ...options, revisionUrl });
+      const session = new CommsSession(opened, client, options);
       const { promise, resolve } = Promise.withResolvers<void>();
       sessions.set(session, promise);
       opened.once("close", () => {

@@ -1,42 +1,16 @@
 import { setImmediate } from "node:timers/promises";
-import type { WebSocket } from "ws";
-import { createContextValues } from "@connectrpc/connect";
-import type { Event } from "../../../../gen/flowgate/v1/events_pb.ts";
-import type { Authenticator } from "../../../../src/auth/authenticator.ts";
-import { clientKeyOf, type Peer, type Principal, peerKey, principalKey } from "../../../../src/auth/caller.ts";
-import type { OpenCalls } from "../../../../src/auth/open-calls.ts";
-import { allows } from "../../../../src/auth/permissions.ts";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { type Event, EventKind, EventsService } from "@flowgate/client";
 import { FlowgateError } from "@flowgate/flows/errors";
-import type { EventCase } from "../../../../src/live/events.ts";
-import type { JoinedFeed } from "../../../../src/live/feed.ts";
-import type { Origin } from "../../../../src/store/audit-store.ts";
-import {
-  type CommsMessage,
-  formatMessage,
-  type RevisionUrl,
-  shownCases,
-  toMessages,
-  toSharedMessages,
-} from "./messages.ts";
+import type { WebSocket } from "ws";
+import type { Caller, Host, SocketClient } from "../host.ts";
+import { type CommsMessage, formatMessage, toMessages, toSharedMessages } from "./messages.ts";
 import type { PaletteChanges } from "./palette-changes.ts";
 
 export type SessionOptions = {
-  readonly authenticator: Pick<Authenticator, "required"> & {
-    authenticate(authorization: string | null): Principal | Promise<Principal>;
-  };
-  /** Ends sessions whose token is revoked or expires. */
-  readonly calls: Pick<OpenCalls, "add">;
-  readonly join: () => JoinedFeed;
-  /** Whether an event is shown: not if it comes from another flow runtime than the editor works with. */
-  readonly isShown: (event: Event) => boolean;
-  readonly palette: Pick<PaletteChanges, "subscribe">;
-  readonly onDenied: (origin: Origin) => void;
-  /** Absent: deployments show no link. */
-  readonly revisionUrl?: RevisionUrl | undefined;
+  readonly host: Pick<Host, "isShown">;
+  readonly palette: Pick<PaletteChanges, "begin" | "messagesOf">;
 };
-
-/** The client of a session. */
-export type Client = Pick<Peer, "address" | "requestId">;
 
 /** What a client may send is short: a token, or the name of a topic. */
 export const maxMessageBytes = 8 * 1024;
@@ -56,11 +30,12 @@ const drainMs = 100;
 /** Serves a client of `/comms`, as Node-RED's editor uses it: it authenticates in its first message, and then subscribes to topics. */
 export class CommsSession {
   readonly #socket: WebSocket;
-  readonly #client: Client;
+  readonly #client: SocketClient;
   readonly #options: SessionOptions;
   readonly #resources = new DisposableStack();
-  #principal: Principal | undefined;
-  #feed: JoinedFeed["feed"] | undefined;
+  #caller: Caller | undefined;
+  /** Ends the streams of the caller. */
+  #streams = new AbortController();
   #waiting: CommsMessage[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isAlive = true;
@@ -75,10 +50,8 @@ export class CommsSession {
   /** Tests of the topics that it has subscribed to. */
   readonly #topics = new Map<string, TopicTest>();
   readonly #login: NodeJS.Timeout;
-  /** Ends the session with its token. */
-  #call: Disposable | undefined;
 
-  constructor(socket: WebSocket, client: Client, options: SessionOptions) {
+  constructor(socket: WebSocket, client: SocketClient, options: SessionOptions) {
     this.#socket = socket;
     this.#client = client;
     this.#options = options;
@@ -88,8 +61,9 @@ export class CommsSession {
       clearTimeout(this.#login);
       clearInterval(keepAlive);
       clearTimeout(this.#timer);
-      this.#call?.[Symbol.dispose]();
+      this.#streams.abort();
     });
+    this.#resources.use(options.palette.begin());
     socket.on("message", (data, isBinary) =>
       this.#enqueue(data instanceof Buffer && !isBinary ? data.toString() : undefined),
     );
@@ -101,12 +75,12 @@ export class CommsSession {
   }
 
   get isAuthenticated(): boolean {
-    return this.#principal !== undefined;
+    return this.#caller !== undefined;
   }
 
   /** The key under which its client is counted. */
   get source(): string {
-    return clientKeyOf(this.#client.address);
+    return this.#client.source;
   }
 
   /** The service is closing: editors connect again. */
@@ -140,7 +114,7 @@ export class CommsSession {
     const { auth, subscribe } = parseMessage(text);
     if (typeof auth === "string") {
       await this.#authenticate(`Bearer ${auth}`);
-    } else if (this.#principal === undefined && !(await this.#authenticate(null))) {
+    } else if (this.#caller === undefined && !(await this.#authenticate(null))) {
       return;
     }
     if (typeof subscribe === "string") {
@@ -152,10 +126,9 @@ export class CommsSession {
 
   /** The first time, and when a user logs in whose client was not authenticated before. */
   async #authenticate(authorization: string | null): Promise<boolean> {
-    const { authenticator, calls, onDenied } = this.#options;
-    let principal: Principal;
+    let caller: Caller;
     try {
-      principal = await authenticator.authenticate(authorization);
+      caller = await this.#client.authenticate(authorization);
     } catch (error) {
       if (!(error instanceof FlowgateError)) {
         throw error;
@@ -166,32 +139,29 @@ export class CommsSession {
     if (this.#resources.disposed) {
       return false;
     }
-    const { permissions } = principal;
-    const mayRead = allows(permissions, "events.read");
-    if (!mayRead) {
-      onDenied({ by: principal.username, token: principal.token, ...this.#client, protocol: "rest" });
-    }
-    if (!mayRead || (this.#hasDebug && !allows(permissions, "debug.read"))) {
+    this.#caller = caller;
+    if (this.#hasDebug && !this.#mayDebug) {
       this.#refuse();
       return false;
     }
     clearTimeout(this.#login);
-    this.#principal = principal;
-    const values = createContextValues()
-      .set(peerKey, { ...this.#client, authorization })
-      .set(principalKey, principal);
-    const kept = ["events.read", ...(this.#mayDebug ? ["debug.read"] : [])];
-    this.#call?.[Symbol.dispose]();
-    this.#call = calls.add({ values, requestHeader: new Headers() }, { permissions: kept, end: () => this.#refuse() });
     if (authorization !== null) {
       this.#socket.send(JSON.stringify({ auth: "ok" }));
     }
-    await this.#openFeed();
+    this.#streams.abort();
+    this.#streams = new AbortController();
+    void this.#follow([...stateKinds, EventKind.NODE_ERROR, EventKind.MODULE]);
+    if (this.#mayDebug) {
+      void this.#follow([EventKind.EDITOR_MESSAGE]);
+    }
+    if (this.#hasDebug) {
+      void this.#follow([EventKind.DEBUG]);
+    }
     return true;
   }
 
   get #mayDebug(): boolean {
-    return allows(this.#principal?.permissions ?? [], "debug.read");
+    return this.#caller?.permissions.includes("debug.read") === true;
   }
 
   /** The editor then shows its login, and connects again. */
@@ -202,65 +172,72 @@ export class CommsSession {
     }
   }
 
-  async #openFeed(): Promise<void> {
-    if (this.#feed !== undefined || this.#resources.disposed) {
-      return;
-    }
-    const { feed, ready, [Symbol.dispose]: leave } = this.#options.join();
-    this.#resources.defer(leave);
-    this.#feed = feed;
-    await ready;
-    if (this.#resources.disposed) {
-      return;
-    }
-    this.#follow(new Set(shownCases));
-    if (this.#mayDebug) {
-      this.#follow(new Set(["editorMessage"]));
-    }
-    this.#resources.use(this.#options.palette.subscribe((message) => this.#send([message])));
-  }
-
   async #subscribe(topic: string): Promise<void> {
     if (topic === "debug" && this.#mayDebug && !this.#hasDebug) {
       this.#hasDebug = true;
-      this.#follow(new Set(["debug"]));
+      void this.#follow([EventKind.DEBUG]);
     }
     const isRetained = this.#topics.get(topic) ?? createTopicTest(topic);
     if (this.#topics.size < maxTopics) {
       this.#topics.set(topic, isRetained);
     }
-    const states = this.#feed?.states() ?? [];
-    // There can be thousands, for hundreds of sessions.
-    for (let at = 0; at < states.length && !this.#resources.disposed; at += maxGroup) {
-      const shown = states.slice(at, at + maxGroup).filter((event) => this.#isShown(event));
-      this.#send(shown.flatMap(toSharedMessages).filter((message) => isRetained(message.topic)));
-      await this.#untilRead();
-      await setImmediate();
-    }
+    let count = 0;
+    const kinds = this.#mayDebug ? [...stateKinds, EventKind.EDITOR_MESSAGE] : stateKinds;
+    await this.#watch(kinds, async (event) => {
+      if (this.#isShown(event)) {
+        this.#send(toSharedMessages(event).filter((message) => isRetained(message.topic)));
+      }
+      count += 1;
+      if (count % maxGroup === 0) {
+        // There can be thousands, for hundreds of sessions.
+        await this.#untilRead();
+        await setImmediate();
+      }
+      return event.kind.case !== "snapshotEnd";
+    });
   }
 
   /** Sends the events of these kinds from now on, as fast as the client reads them. */
-  #follow(cases: ReadonlySet<EventCase>): void {
-    if (this.#feed === undefined || this.#resources.disposed) {
-      return;
-    }
-    const stream = this.#feed.watch({ cases });
-    this.#resources.defer(() => void stream.return());
-    void (async () => {
-      try {
-        for await (const event of stream) {
-          // A state from before must not replace this one.
-          await this.#retained;
-          if (this.#isShown(event) || event.kind.case === "dropped") {
-            this.#send(this.#toNews(event));
-          }
-          await this.#untilRead();
-        }
-        this.close();
-      } catch {
-        this.close();
+  #follow(kinds: EventKind[]): Promise<void> {
+    let isNew = false;
+    return this.#watch(kinds, async (event) => {
+      if (isNew) {
+        // A state from before must not replace this one.
+        await this.#retained;
+        this.#send(await this.#toNews(event));
+        await this.#untilRead();
       }
-    })();
+      isNew ||= event.kind.case === "snapshotEnd";
+      return true;
+    });
+  }
+
+  /** Passes events of these kinds to `take` until it resolves with false: the current states, `snapshotEnd`, and then what happens. */
+  async #watch(kinds: EventKind[], take: (event: Event) => Promise<boolean>): Promise<void> {
+    const { signal } = this.#streams;
+    const ended = new AbortController();
+    const end = (): void => ended.abort();
+    signal.addEventListener("abort", end);
+    try {
+      const { watchEvents } = createClient(EventsService, (this.#caller as Caller).api);
+      for await (const event of watchEvents({ kinds }, { signal: ended.signal })) {
+        if (!(await take(event))) {
+          return;
+        }
+      }
+    } catch (error) {
+      const { code } = ConnectError.from(error);
+      if (!signal.aborted && (code === Code.Unauthenticated || code === Code.PermissionDenied)) {
+        this.#refuse();
+      }
+    } finally {
+      // Connect ends no stream with its iteration.
+      signal.removeEventListener("abort", end);
+      end();
+    }
+    if (!signal.aborted) {
+      this.close();
+    }
   }
 
   /** What modules publish is the data of flows, and can be long: it is sent to those who have asked for it. */
@@ -269,17 +246,27 @@ export class CommsSession {
     const isWanted =
       kind.case !== "editorMessage" ||
       (this.#mayDebug && this.#topics.values().some((isSubscribed) => isSubscribed(kind.value.topic)));
-    return isWanted && this.#options.isShown(event);
+    return isWanted && this.#options.host.isShown(event);
   }
 
   /** A deployment is news once, while its outcome can change several times. */
-  #toNews(event: Event): readonly CommsMessage[] {
-    if (event.kind.case !== "deployment") {
+  async #toNews(event: Event): Promise<readonly CommsMessage[]> {
+    const { kind, rev } = event;
+    if (kind.case === "dropped") {
       return toSharedMessages(event);
     }
-    const messages = toMessages(event, this.#options.revisionUrl);
-    const isKnown = this.#rev === event.rev;
-    this.#rev = event.rev;
+    if (!this.#isShown(event)) {
+      return [];
+    }
+    if (kind.case === "module") {
+      return kind.value.state === "done" ? this.#options.palette.messagesOf(event) : [];
+    }
+    if (kind.case !== "deployment") {
+      return toSharedMessages(event);
+    }
+    const messages = toMessages(event, this.#client.revisionUrl);
+    const isKnown = this.#rev === rev;
+    this.#rev = rev;
     return isKnown ? messages.filter(({ topic }) => topic !== "notification/runtime-deploy") : messages;
   }
 
@@ -327,7 +314,7 @@ export class CommsSession {
     }
     this.#isAlive = false;
     this.#socket.ping();
-    if (this.#principal !== undefined) {
+    if (this.#caller !== undefined) {
       this.#send([{ topic: "hb", data: Date.now() }]);
     }
   }
@@ -337,6 +324,9 @@ export class CommsSession {
     this.#socket.close(code, reason);
   }
 }
+
+/** The kinds of events that have a current state. Modules publish another one, which is data of flows. */
+const stateKinds: EventKind[] = [EventKind.NODE_STATUS, EventKind.DEPLOYMENT, EventKind.RUNTIME_STATE];
 
 const maxReceiving = 100;
 
@@ -363,7 +353,7 @@ function parseMessage(text: string): ClientMessage {
 type TopicTest = (topic: string) => boolean;
 
 /**
- * Whether a topic is one that a client subscribes to: the same one, in which `+` stands for any level, or one below it if that ends with `/#`.
+ * True for topics that a client subscribes to: the same one, in which `+` stands for any level, or one below it if that ends with `/#`.
  */
 function createTopicTest(subscribed: string): TopicTest {
   const isBelow = subscribed.endsWith("/#");

@@ -1,10 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { join, relative, sep } from "node:path";
 import type { Fields } from "@flowgate/base/fields";
-import { resolvePackage } from "@flowgate/base/resolve-package";
 
-/** The files of Node-RED's editor, which is an optional package. */
+/** The files of Node-RED's editor. */
 export type EditorClient = {
   readonly version: string;
   /** The files that browsers load. */
@@ -15,31 +14,15 @@ export type EditorClient = {
   readonly template: string;
 };
 
-export const editorPackage = "@node-red/editor-client";
-
-/** Finds the package beside the service. Undefined: it is not installed. */
-export function findEditorClient(): EditorClient | undefined {
-  const manifest = resolveManifest();
-  if (manifest === undefined) {
-    return undefined;
-  }
-  const dir = dirname(manifest);
-  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly version: string };
+/** Reads the files of the package in a folder. */
+export function readEditorClient(dir: string): EditorClient {
+  const { version } = JSON.parse(readFileSync(join(dir, "package.json"), "utf8")) as { readonly version: string };
   return {
     version,
     publicDir: join(dir, "public"),
     localesDir: join(dir, "locales"),
     template: join(dir, "templates", "index.mst"),
   };
-}
-
-function resolveManifest(): string | undefined {
-  try {
-    const manifest = resolvePackage(`${editorPackage}/package.json`);
-    return existsSync(manifest) ? manifest : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -1,41 +1,47 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Readable } from "node:stream";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { publicRoute } from "../../../../src/server/tools/access.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { publicRoute } from "../access.ts";
 import { editorPolicy, pageHeaders } from "../content-security.ts";
+import type { Host } from "../host.ts";
 import { mediaTypeOf } from "../media-types.ts";
 import { type CatalogFiles, readCatalog, readLanguage } from "../palette/catalogs.ts";
 import { type EditorClient, listFiles } from "./client-files.ts";
 import { chooseEncoding, CompressedFiles, type Encoding } from "./compressed-files.ts";
 import { deployMessageScript } from "./deploy-message.ts";
 import { cacheBusterOf, deployMessagePath, renderPage, theme } from "./page.ts";
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import type { Readable } from "node:stream";
 
 export type EditorRoutesOptions = {
   readonly client: EditorClient;
   /** Where compressed files are kept. */
   readonly cacheDir: string;
-  /** The origin of the list of modules that can be installed; undefined: there is none. */
-  readonly catalogueOrigin: string | undefined;
-  /** The folder of Node-RED's own nodes. */
-  readonly coreDir: string;
+  /** The URL of the list of modules that can be installed; undefined: there is none. */
+  readonly catalogue: string | undefined;
+  readonly host: Pick<Host, "modules">;
+  /** Once it is aborted, no further files are compressed. */
+  readonly closing: AbortSignal;
 };
 
 const open = { config: publicRoute };
 
-/** The page of Node-RED's editor, and its files, which contain nothing of the service and its flows. After `closing`, no further ones are compressed. */
-export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptions, closing: AbortSignal): void {
-  const { client, cacheDir, coreDir } = options;
+/** The page of Node-RED's editor, and its files, which contain nothing of the service and its flows. */
+export function addEditorRoutes(
+  app: FastifyInstance,
+  { client, cacheDir, catalogue, host, closing }: EditorRoutesOptions,
+): void {
+  /** The folder of Node-RED's own nodes. */
+  const coreDir = async (): Promise<string> => (await host.modules())[0]?.dir ?? "";
   const assets = new Assets(client, cacheDir);
   app.addHook("onReady", async () => {
     // A file that can't be read is not served either.
     assets.compressAll(closing).catch(() => {});
   });
   const version = cacheBusterOf(client);
-  const policy = editorPolicy(options.catalogueOrigin);
+  const policy = editorPolicy(catalogue === undefined ? undefined : new URL(catalogue).origin);
   let page: Promise<string> | undefined;
 
   app.get("/", open, async (_, reply) => {
@@ -59,13 +65,13 @@ export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptio
     open,
     async ({ params, query: { lng } }) => {
       const namespace = params.namespace.replace(/\.json$/, "");
-      const files = catalogFiles(client, coreDir).get(namespace);
+      const files = catalogFiles(client, await coreDir()).get(namespace);
       const language = readLanguage(typeof lng === "string" ? lng : undefined);
       return (files && (await readCatalog(files, language))) ?? {};
     },
   );
   app.get<{ Params: { readonly "*": string } }>("/debug/view/*", open, async ({ params: { "*": name } }, reply) => {
-    const content = await readDebugView(coreDir, name);
+    const content = await readDebugView(await coreDir(), name);
     return name.endsWith(".html")
       ? sendPage(reply, content, policy)
       : reply.header("cache-control", "no-cache").type(mediaTypeOf(name)).send(content);

@@ -1,12 +1,10 @@
 import { readdir, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { CachedRead } from "@flowgate/base/cached-read";
-import { isWithin } from "../../../../src/runtime/folders.ts";
-import { signModules } from "../../../../src/modules/catalog.ts";
-import { coreModule } from "../../../../src/modules/core-nodes.ts";
-import { readCatalog } from "./catalogs.ts";
-import { type PaletteSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
 import { readText } from "@flowgate/base/read-text";
+import type { Host, NodeModule } from "../host.ts";
+import { readCatalog } from "./catalogs.ts";
+import { coreModule, type PaletteModule, type PaletteSet, maxTemplateBytes, readPalette } from "./modules.ts";
 import { defaultLanguage } from "./template.ts";
 
 type Kind = PaletteSet["kind"];
@@ -41,16 +39,16 @@ const maxPages = 8;
  * reading has failed. It comes from files that flows can't write, since whatever it contains runs in the page of the editor.
  */
 export class Palette {
-  readonly #source: PaletteSource;
-  readonly #modules: CachedRead<readonly PaletteModule[]>;
+  readonly #list: Host["modules"];
+  readonly #modules: CachedRead<readonly PaletteModule[], readonly NodeModule[]>;
   /** The templates of all nodes, or plugins, in a language. */
   readonly #pages = new Map<string, Promise<string>>();
 
-  constructor(source: PaletteSource) {
-    this.#source = source;
-    this.#modules = new CachedRead(() => {
+  constructor(list: Host["modules"]) {
+    this.#list = list;
+    this.#modules = new CachedRead((modules) => {
       this.#pages.clear();
-      return findPalette(source);
+      return readPalette(modules);
     });
   }
 
@@ -162,9 +160,7 @@ export class Palette {
   }
 
   async #read(): Promise<readonly PaletteModule[]> {
-    const { modulesDir, disabled } = this.#source;
-    const signed = modulesDir === undefined ? "" : await signModules(modulesDir);
-    return this.#modules.get(`${signed} ${JSON.stringify(disabled())}`);
+    return this.#modules.get(await this.#list());
   }
 }
 
@@ -175,7 +171,7 @@ async function findWithin(dir: string, path: string): Promise<string | undefined
   }
   try {
     const [root, found] = await Promise.all([realpath(dir), realpath(join(dir, path))]);
-    return isWithin(root, found) ? found : undefined;
+    return /^\.\.(?:\/|$)/.test(relative(root, found)) ? undefined : found;
   } catch {
     return undefined;
   }

@@ -1,19 +1,13 @@
 import { createReadStream } from "node:fs";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { publicRoute, requires } from "../../../../src/server/tools/access.ts";
+import { publicRoute, requires } from "../access.ts";
 import { editorPolicy, imagePolicy } from "../content-security.ts";
 import { NodeRedError } from "../errors.ts";
 import { mediaTypeOf } from "../media-types.ts";
 import { readLanguage } from "./catalogs.ts";
 import type { Palette } from "./palette.ts";
 import type { PaletteSet } from "./modules.ts";
-
-export type PaletteRoutesOptions = {
-  readonly palette: Palette;
-  /** Shown for icons that do not exist; undefined: nothing is. */
-  readonly defaultIcon: string | undefined;
-};
 
 const permitted = { config: requires("modules.read") };
 
@@ -24,8 +18,11 @@ type Language = { Querystring: { readonly lng?: unknown } };
 
 export type PathRequest = FastifyRequest<Language & { Params: { readonly "*": string } }>;
 
-/** What the editor loads of the nodes that are installed, apart from `/nodes` itself. */
-export function addPaletteRoutes(app: FastifyInstance, { palette, defaultIcon }: PaletteRoutesOptions): void {
+/**
+ * What the editor loads of the nodes that are installed, apart from `/nodes` itself. `defaultIcon` is the file that is shown for icons that do
+ * not exist; undefined: nothing is.
+ */
+export function addPaletteRoutes(app: FastifyInstance, palette: Palette, defaultIcon: string | undefined): void {
   app.get("/icons", permitted, () => palette.icons());
   app.get<{ Params: { readonly "*": string } }>("/icons/*", open, async ({ params: { "*": path } }, reply) => {
     const [, module = "", name = ""] = /^((?:@[^/]+\/)?[^/]+)\/([^/]+)$/.exec(path) ?? [];

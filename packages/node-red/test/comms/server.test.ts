@@ -8,6 +8,16 @@ import { Authenticator } from "../../../../src/auth/authenticator.ts";
 import type { AdminAuth } from "../../../../src/auth/accounts.ts";
 import { createLimiter } from "../../../../src/auth/limiter.ts";
 import { EventHub } from "../../../../src/live/hub.ts";
+import { EventsService } from "@flowgate/client";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { InProcessApi } from "../../../../src/app/in-process-api.ts";
+import { ToolCallers } from "../../../../src/app/tool-callers.ts";
+import { createGate } from "../../../../src/auth/gate.ts";
+import { ToolAuthenticator } from "../../../../src/auth/tool-authenticator.ts";
+import { createNoJournal } from "../../../../src/live/journal.ts";
+import { toConnectError } from "../../../../src/server/pipeline/errors.ts";
+import { accessRules } from "../../../../src/services/api.ts";
+import { eventsService } from "../../../../src/services/events.ts";
 import { serveComms } from "../../src/comms/server.ts";
 import type { CommsMessage } from "../../src/comms/messages.ts";
 import { createMemoryAttempts } from "../../../../src/store/login-attempts.ts";
@@ -26,24 +36,33 @@ type ServerOptions = {
 async function start({ configured, refusal, isShown = () => true }: ServerOptions = {}) {
   const stack = new AsyncDisposableStack();
   const tokens = createMemoryTokens();
-  const { audit, uses } = collectEvents();
+  const { audit, uses, events: audited } = collectEvents();
   const limiter = createLimiter(createMemoryAttempts());
   const authenticator = new Authenticator({ adminAuth: configured, tokens, uses, audit, permissions: known, limiter });
-  const calls = stack.use(new OpenCalls({ authenticator, tokens }));
+  const tools = new ToolAuthenticator(authenticator, { isReadOnly: false });
+  const calls = stack.use(new OpenCalls({ authenticator: tools, tokens }));
   const hub = new EventHub({ runtime: "", lastSeq: 0 });
-  const denied: (string | undefined)[] = [];
+  const join = () => ({ feed: hub, ready: undefined, [Symbol.dispose]() {} });
+  const events = eventsService({ join, journal: createNoJournal(), audit, calls });
+  const api = new InProcessApi({
+    routes: (router) => router.service(EventsService, events),
+    gate: createGate(tools, accessRules, audit),
+    toError: (error) => (error instanceof FlowgateError ? toConnectError(error) : (error as Error)),
+  });
   const server = createServer((_, response) => response.end());
   await once(server.listen(0, "127.0.0.1"), "listening");
   stack.defer(() => server.close().closeAllConnections());
+  const limit = async () => {};
+  const callers = new ToolCallers({ tools, openCalls: calls, audit, api, limit });
+  const client = {
+    source: "127.0.0.1",
+    revisionUrl: undefined,
+    authenticate: (authorization: string | null) =>
+      callers.authenticate({ address: "127.0.0.1", requestId: "1" }, authorization),
+  };
   const comms = serveComms(server, {
-    authenticator,
-    calls,
-    join: () => ({ feed: hub, ready: undefined, [Symbol.dispose]() {} }),
-    isShown,
-    palette: { subscribe: () => ({ [Symbol.dispose]() {} }) },
-    onDenied: ({ by }) => denied.push(by),
-    clientOf: () => ({ address: "127.0.0.1", requestId: "1" }),
-    refusalOf: () => refusal,
+    host: { isShown, admitSocket: () => refusal ?? client },
+    palette: { begin: () => ({ [Symbol.dispose]() {} }), messagesOf: async () => [] },
   });
   stack.use(comms);
   const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -51,11 +70,11 @@ async function start({ configured, refusal, isShown = () => true }: ServerOption
     hub,
     comms,
     url,
-    denied,
+    denied: () => audited.filter(({ kind }) => kind === "permission_denied").map(({ origin: { by } }) => by),
     authenticator,
     issue: async (username: string): Promise<string> => {
-      const request = { clientId: "service-admin", grantType: "password", username, password: `${username}-secret` };
-      return (await authenticator.issueToken(request, { origin, authorization: null })).accessToken;
+      const request = { clientId: "node-red-editor", grantType: "password", username, password: `${username}-secret` };
+      return (await tools.issueToken(request, { origin, authorization: null })).accessToken;
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -169,7 +188,7 @@ test("with users, the first message must have a valid token", async () => {
   using stranger = await connect(server.url);
   stranger.send({ auth: await server.issue("stranger") });
   expect(await stranger.closed).toBe(1000);
-  expect(server.denied).toEqual([undefined, undefined, undefined, "stranger"]);
+  expect(server.denied()).toEqual([undefined, undefined, undefined, "stranger"]);
 
   using client = await connect(server.url);
   client.send({ auth: await server.issue("ada") });

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readLanguage } from "../../src/palette/catalogs.ts";
 import { Palette } from "../../src/palette/palette.ts";
-import { findCoreDir } from "../../../../src/modules/core-nodes.ts";
+import { listLoadedModules } from "../../../../src/modules/loaded-modules.ts";
 import { parseTemplate } from "../../src/palette/template.ts";
 import { noneDisabled, readDisabled } from "../../../../src/runtime/disabled.ts";
 import { nodesOf, templatesOf } from "../../../../test/modules/write-modules.ts";
@@ -21,13 +21,7 @@ const lists = { allow: ["*"], deny: [] };
 
 function openPalette(modulesDir: string | undefined, changes: { deny?: string[] } = {}): Palette {
   const disabled = () => (modulesDir === undefined ? noneDisabled : readDisabled(modulesDir));
-  return new Palette({
-    coreDir: findCoreDir(),
-    version: "5.0.7",
-    modulesDir,
-    lists: { ...lists, ...changes },
-    disabled,
-  });
+  return new Palette(listLoadedModules({ version: "5.0.7", modulesDir, lists: { ...lists, ...changes }, disabled }));
 }
 
 const help = (type: string, language?: string): string =>

@@ -1,0 +1,230 @@
+import type { IncomingMessage } from "node:http";
+import { ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { createNodeHandler, type NodeRequest } from "@flowgate/gateway/node";
+import type { Host, RevisionUrl } from "@flowgate/node-red";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { clientKeyOf } from "../auth/caller.ts";
+import { createGate } from "../auth/gate.ts";
+import { OpenCalls } from "../auth/open-calls.ts";
+import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
+import { listLoadedModules } from "../modules/loaded-modules.ts";
+import type { Options } from "../options/parse.ts";
+import type { Procedure } from "../runtime/calls.ts";
+import {
+  readDiagnostics,
+  readEditorContext,
+  readEditorSettings,
+  readNodeCredentials,
+} from "../runtime/editor-procedures.ts";
+import { describeWritableModules } from "../runtime/folders.ts";
+import { callerHeaders } from "../runtime/node-permissions.ts";
+import { forwardingHeaders } from "../server/pipeline/client.ts";
+import { createErrorLog, type Gate, internalMessage, toConnectError, toFailure } from "../server/pipeline/errors.ts";
+import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
+import { createUpgradeCheck, type OwnHosts } from "../server/tools/access.ts";
+import { createRequestLimits } from "../server/tools/request-limits.ts";
+import { accessRules } from "../services/api.ts";
+import { authService } from "../services/auth.ts";
+import { eventsService } from "../services/events.ts";
+import { libraryReader } from "../services/library.ts";
+import { assertRunner, callRunner } from "../services/runner.ts";
+import type { DocumentStore } from "../store/document-store.ts";
+import type { Observer } from "../telemetry/observer.ts";
+import { InProcessApi } from "./in-process-api.ts";
+import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
+import { ToolCallers } from "./tool-callers.ts";
+import type { ToolsOptions } from "./tools.ts";
+
+type ToolsHostOptions = ToolsOptions & {
+  /** The version of Node-RED. */
+  readonly version: string;
+  readonly observer: Observer;
+  readonly ownHosts: OwnHosts;
+  readonly requestIdOf: (headers: IncomingMessage["headers"]) => string;
+  /** Makes the message of an error one that the editor can show. */
+  readonly toPlain: (error: ConnectError) => ConnectError;
+};
+
+/** Creates what Node-RED's admin API needs of this service. */
+export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDisposableStack): Host {
+  const { options, authenticator, audit, store, live, log, memory, observer, requestIdOf, version } = allOptions;
+  const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
+  const openCalls = stack.use(new OpenCalls({ authenticator: tools, tokens: store.tokens }));
+  const gate = createGate(tools, accessRules, audit);
+  const api = new InProcessApi({
+    routes(router) {
+      allOptions.serverOptions.routes(router);
+      // Those of the API accept other tokens.
+      router.service(AuthService, authService(tools));
+      router.service(EventsService, eventsService({ ...live, audit, calls: openCalls }));
+    },
+    gate,
+    toError: (error, context) => toFailure(error, log, context),
+  });
+  const limit = createRequestLimits({ memory, observer });
+  const callers = new ToolCallers({ tools, openCalls, audit, api, limit });
+  const refusalOf = createUpgradeCheck(allOptions.ownHosts, options.trustedProxies);
+  const revisionUrlOf = findRevisionUrl(allOptions);
+  const hasOthers = store.cluster !== undefined && options.runtime.mode === "each";
+  return {
+    admit: (request, reply, access) => callers.admit(request, reply, access),
+    admitSocket(request) {
+      const address = request.socket.remoteAddress ?? "";
+      const client = { address, requestId: requestIdOf(request.headers) };
+      return (
+        refusalOf(request) ?? {
+          source: clientKeyOf(address),
+          revisionUrl: revisionUrlOf(request),
+          authenticate: (authorization) => callers.authenticate(client, authorization),
+        }
+      );
+    },
+    serveApi: createApiHandler(allOptions, api, gate, callers),
+    toConnectError(error, { id }) {
+      if (error instanceof ConnectError) {
+        return error;
+      }
+      if (error instanceof FlowgateError) {
+        return toConnectError(error);
+      }
+      log.error({ requestId: id, err: error }, "a request of Node-RED's admin API failed unexpectedly");
+      return toConnectError(new FlowgateError("internal", internalMessage(id)));
+    },
+    modules: listLoadedModules({
+      version,
+      modulesDir: loadedModulesDir(options),
+      lists: moduleListsOf(options),
+      disabled: disabledOf(options),
+    }),
+    isShown: ({ kind, runtime }) => !hasOthers || kind.case === "deployment" || runtime === live.hub.runtime,
+    runtime: createFlowRuntime(allOptions),
+    library: libraryReader(store.documents),
+    userSettings: createUserSettings(store.documents),
+    signIn: createSignIn(allOptions, callers),
+  };
+}
+
+/** The gateway of the paths that Node-RED and the API have in common. */
+function createApiHandler(
+  { options: { limits }, serverOptions: { interceptors, deferred }, log, shutdownSignal, toPlain }: ToolsHostOptions,
+  api: InProcessApi,
+  gate: Gate,
+  callers: ToolCallers,
+): Host["serveApi"] {
+  const { getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow } = FlowsService.method;
+  const served = [...AuthService.methods, getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow];
+  const values = new WeakMap<NodeRequest, ContextValues>();
+  const handle = createNodeHandler({
+    ...gatewayOptions,
+    protocols: ["rest"],
+    routes(router) {
+      for (const { method, impl } of api.specsOf(served)) {
+        router.rpc(method as typeof getFlows, impl as never);
+      }
+    },
+    contextValues: (request) => values.get(request) ?? createContextValues(),
+    requestGate: gate,
+    interceptors,
+    ...(deferred !== undefined && { deferred: [...deferred] }),
+    mapError: (error, context) => toPlain(toFailure(error, log, context)),
+    onError: createErrorLog(log),
+    readMaxBytes: limits.bodyBytes,
+    maxTimeoutMs: limits.deadlineMs,
+    shutdownSignal,
+  });
+  return ({ raw, caller }, reply) => {
+    values.set(raw, callers.valuesOf(caller));
+    handle(raw, reply.raw);
+  };
+}
+
+function createUserSettings(documents: DocumentStore): Host["userSettings"] {
+  const nameOf = (username: string | undefined) => (username === undefined ? "settings" : `settings/${username}`);
+  return {
+    read: async (username) => (await documents.find(nameOf(username)))?.content,
+    write: (username, content) => documents.put({ name: nameOf(username), details: "{}", content, by: username }),
+  };
+}
+
+function createSignIn({ editorSignIn: signIn }: ToolsHostOptions, callers: ToolCallers): Host["signIn"] {
+  return (
+    signIn && {
+      url: signIn.url,
+      get issuers() {
+        return signIn.issuers;
+      },
+      begin: () => signIn.begin(),
+      redeem: (code, secret) => signIn.redeem(code, secret),
+      end: (accessToken, caller) => signIn.end(accessToken, callers.originOf(caller)),
+    }
+  );
+}
+
+function createFlowRuntime({ runtime, store, live }: ToolsHostOptions): Host["runtime"] {
+  const { cluster, desired } = store;
+  const runner = { runtime, cluster, desired };
+  const call = async <Argument, Result>(
+    procedure: Procedure<Argument, Result>,
+    argument: Argument,
+    signal: AbortSignal,
+  ): Promise<Result> => (await callRunner(runner, procedure, argument, { timeoutMs: () => undefined, signal })).result;
+  return {
+    isStarted: () => desired.current().isStarted,
+    settings: (signal) => runtime.call(readEditorSettings, {}, { signal }),
+    diagnostics: (signal) => call(readDiagnostics, {}, signal),
+    credentials: (node, signal) => call(readNodeCredentials, node, signal),
+    async context(place, signal) {
+      // The runtime would create the context of any id.
+      if (place.scope === "flow" && !store.flows.active().flows.nodes.some(({ id }) => id === place.id)) {
+        return {};
+      }
+      const found = await call(readEditorContext, place, signal);
+      return "missing" in found ? undefined : found.result;
+    },
+    connect({ username, permissions }) {
+      assertRunner(runner);
+      return {
+        connection: runtime.connectAdmin(),
+        headers: {
+          ...(username !== undefined && { [callerHeaders.name]: encodeURIComponent(username) }),
+          // Those on tabs are not enough for routes of nodes.
+          [callerHeaders.permissions]: permissions.filter((permission) => !permission.includes("@")).join(" "),
+        },
+      };
+    },
+    redact: (text) => live.redaction.redact(text, false),
+  };
+}
+
+/** The folder of added modules, if the flow runtime loads them. */
+function loadedModulesDir(options: Options): string | undefined {
+  const dir = modulesDirOf(options);
+  const { runtime } = options;
+  const isWritable = dir !== undefined && describeWritableModules(dir, [runtime.dir, ...runtime.allow.fileSystemWrite]);
+  return isWritable === undefined ? dir : undefined;
+}
+
+/**
+ * Returns a function that finds the console as a browser does: at the configured URL, or else at the host by which it has reached the editor.
+ * Behind a proxy, neither Host nor the port tells where browsers reach the API.
+ */
+function findRevisionUrl({
+  options: { console, adminAuth, tls },
+  apiPort,
+}: ToolsHostOptions): (request: IncomingMessage) => RevisionUrl | undefined {
+  if (!console || apiPort === undefined) {
+    return () => undefined;
+  }
+  return ({ headers }) => {
+    const isForwarded = forwardingHeaders.some((name) => headers[name] !== undefined);
+    const own = isForwarded ? null : URL.parse(`${tls === undefined ? "http" : "https"}://${headers.host}`);
+    if (own !== null) {
+      own.port = String(apiPort);
+    }
+    const base = adminAuth?.signIn?.url ?? own ?? undefined;
+    return base === undefined ? undefined : (rev) => new URL(`/console/history/${encodeURIComponent(rev)}`, base).href;
+  };
+}

@@ -1,2 +1,8 @@
 /** The directories of the packages other than the service, in the order of publication. */
-export const workspaces = ["packages/gateway", "packages/flows", "packages/base", "packages/client"];
+export const workspaces = [
+  "packages/gateway",
+  "packages/flows",
+  "packages/base",
+  "packages/client",
+  "packages/node-red",
+];

@@ -145,11 +145,11 @@ test("the linter finds what loads modules by names that it can't see", async () 
     "src/runtime/child/node-red.ts": load,
     "src/runtime/child/admin-server.ts":
       'import Module from "node:module";\nexport const load = Module.createRequire("/");\n',
-    "src/node-red/palette.ts":
+    "src/modules/palette.ts":
       'import { createRequire as create } from "node:module";\nexport const load = create("/");\n',
   });
   expect(found).toEqual([
-    "src/node-red/palette.ts: src/node-red/palette.ts must not load modules by createRequire",
+    "src/modules/palette.ts: src/modules/palette.ts must not load modules by createRequire",
     "src/runtime/child/admin-server.ts: src/runtime/child/admin-server.ts must not load modules by createRequire",
   ]);
 });

@@ -8,6 +8,7 @@ type Layer = readonly [layers: string, packages?: string];
 /** The packages of this repository that all layers of a tree may import. */
 export const ownPackages: Readonly<Record<string, readonly string[]>> = {
   src: ["@flowgate/base/*", "@flowgate/flows*"],
+  "packages/node-red/src": ["@flowgate/base/*", "@flowgate/client", "@flowgate/flows/errors"],
 };
 
 /** The layers of each source tree, from its base to its entries: each names only those above it. */
@@ -80,10 +81,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base/decoding-limit.ts telemetry auth server/endpoints server/http server/memory server/pages server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
-    // Node-RED's tools, on a listener of their own.
-    "node-red": [
-      "base/json-limit.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
+    // The listener of Node-RED's tools.
+    "server/tools": [
+      "base/json-limit.ts telemetry auth server/http server/memory server/pipeline server/pipeline/guards",
+      "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway/server fastify",
     ],
     options: [
       "runtime modules auth live live/webhooks services server/http server/pipeline",
@@ -91,8 +92,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     app: [
       `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
-        services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
-      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
+        services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards server/tools options`,
+      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @flowgate/node-red @opentelemetry/api fastify pino",
     ],
     "index.ts": ["store store/open-store.ts runtime options app"],
     // What commands do. Those that call a service load nothing of one.
@@ -169,6 +170,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
   // Runs in browsers.
   "packages/client/src": { ".": ["", "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway/gen/*"] },
 
+  // Node-RED's admin API and editor. Its service passes what it needs through `Host`.
+  "packages/node-red/src": {
+    ".": ["", "@bufbuild/protobuf @connectrpc/connect fastify ws"],
+  },
+
   // The web console.
   "packages/console/src": {
     texts: [""],
@@ -190,13 +196,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 };
 
 /**
- * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows. Of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
+ * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows. Of Node-RED, the service loads only the function that writes the templates of subflows (`loaded-modules.ts`).
  * `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
  */
 export const loaders: ReadonlySet<string> = new Set([
   "packages/base/src/resolve-package.ts",
   "src/runtime/child/node-red.ts",
-  "src/node-red/palette/modules.ts",
+  "src/modules/loaded-modules.ts",
 ]);
 
 /** These import nothing of Node.js. */

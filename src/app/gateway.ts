@@ -154,10 +154,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const mount = createMount({ ...serverOptions, options, shutdownSignal });
   const apiPort = listen ? server.port : undefined;
   const access = { authenticator, editorSignIn, audit };
-  const nodeRed = await openTools(
-    { ...components, ...access, serverOptions, apiPort, memory, shutdownSignal },
-    stack,
-  );
+  const nodeRed = await openTools({ ...components, ...access, serverOptions, apiPort, memory, shutdownSignal }, stack);
   toolsPort = nodeRed?.port;
   protectedPorts.add(toolsPort);
   if (cluster !== undefined) {

@@ -23,7 +23,7 @@ export function addNodesRoutes(app: FastifyInstance, palette: Palette, bodyBytes
   );
   app.get("/nodes/*", reads, (request, reply) => sendSet(palette, "node", request as PathRequest, reply));
 
-  app.put("/nodes/*", writes, async (request, reply) => {
+  app.put("/nodes/*", writes, async (request) => {
     const { name, set } = parsePath(request as PathRequest);
     const { enabled } = isFields(request.body) ? request.body : {};
     if (typeof enabled !== "boolean") {
@@ -50,7 +50,7 @@ export function addNodesRoutes(app: FastifyInstance, palette: Palette, bodyBytes
     installs.addContentTypeParser("multipart/form-data", { parseAs: "buffer" }, (_request, body, parsed) =>
       parsed(null, body),
     );
-    installs.post("/nodes", { ...writes, bodyLimit: bodyBytes }, async (request) => {
+    installs.post("/nodes", { ...writes, bodyLimit: bodyBytes }, async (request, _reply) => {
       const { body } = request;
       const input = body instanceof Buffer ? { tarball: readTarball(request, body) } : readPackage(body);
       if (!("tarball" in input)) {

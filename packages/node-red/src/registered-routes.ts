@@ -110,11 +110,7 @@ async function forward(
   return reply.status(statusCode).headers(untrusted).send(body);
 }
 
-function exchange(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  runtime: Runtime,
-): Promise<IncomingMessage> {
+function exchange(request: FastifyRequest, reply: FastifyReply, runtime: Runtime): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const { connection, headers } = runtime.connect(request.caller);
   const body = request.body instanceof Buffer ? request.body : undefined;

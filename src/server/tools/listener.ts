@@ -7,13 +7,13 @@ import { Code } from "@connectrpc/connect";
 import { addressOf, listen } from "@flowgate/base/addresses";
 import { codeOfStatus } from "@flowgate/gateway/server";
 import { type FastifyInstance, type FastifyReply, type FastifyServerFactory, fastify } from "fastify";
+import { explainJsonLimit } from "../../base/json-limit.ts";
 import type { Observer } from "../../telemetry/observer.ts";
 import { createClientCounter } from "../http/client-counter.ts";
 import type { ListenerLimits } from "../http/listener-options.ts";
 import type { TlsOptions } from "../http/tls.ts";
 import { createTrust } from "../pipeline/client.ts";
 import { type OwnHosts, protectOrigin } from "./access.ts";
-import { limitJsonBodies } from "./json-bodies.ts";
 
 export type ToolsListenerOptions = {
   readonly host: string;
@@ -114,6 +114,20 @@ function measureRequests(app: FastifyInstance, observer: Pick<Observer, "request
       observer.requestEnded(rpc, "node-red", outcome, (performance.now() - startMs) / 1000);
     });
     done();
+  });
+}
+
+/** Makes routes refuse JSON that takes the event loop long to parse, to merge or to write again. */
+function limitJsonBodies(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser("error", "error");
+  app.removeContentTypeParser("application/json");
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body: Buffer, parsed) => {
+    const error = explainJsonLimit(body, "the body");
+    if (error === undefined) {
+      void parse(request, body.toString(), parsed);
+    } else {
+      parsed(error);
+    }
   });
 }
 

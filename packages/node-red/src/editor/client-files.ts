@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { join } from "node:path";
 import type { Fields } from "@flowgate/base/fields";
 
 /** The files of Node-RED's editor. */
@@ -44,15 +44,4 @@ export async function editorSettings({ localesDir }: EditorClient, catalogue: st
     markdownEditor: { mermaid: { enabled: true } },
     telemetryEnabled: false,
   };
-}
-
-/** All files below a folder, by their paths relative to it, with `/`. */
-export async function listFiles(dir: string): Promise<ReadonlyMap<string, string>> {
-  const entries = await readdir(dir, { withFileTypes: true, recursive: true });
-  return new Map(
-    entries
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name))
-      .map((path) => [relative(dir, path).split(sep).join("/"), path]),
-  );
 }

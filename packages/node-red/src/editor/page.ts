@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import mustache from "mustache";
 import type { EditorClient } from "./client-files.ts";
 
 /** Where the page finds its own script. */
@@ -25,37 +26,7 @@ export function cacheBusterOf({ version }: EditorClient): string {
 
 /** Renders the page from the template of the editor. */
 export async function renderPage(client: EditorClient): Promise<string> {
-  const template = await readFile(client.template, "utf8");
-  return renderTemplate(template, { ...theme, cacheBuster: cacheBusterOf(client) });
-}
-
-/**
- * Renders the part of Mustache that the template uses: variables, with and without escaping, sections of values that are set, and of the
- * items of lists.
- */
-export function renderTemplate(template: string, values: object): string {
-  return template
-    .replaceAll(/\{\{#\s*([\w.]+)\s*\}\}(.*?)\{\{\/\s*\1\s*\}\}/gs, (_, path: string, content: string) => {
-      const value = lookUp(values, path);
-      return Array.isArray(value)
-        ? value.map((item) => content.replaceAll(/\{\{\s*\.\s*\}\}/g, () => escapeHtml(String(item)))).join("")
-        : value
-          ? content
-          : "";
-    })
-    .replaceAll(/\{\{\{\s*([\w.]+)\s*\}\}\}/g, (_, path: string) => textOf(values, path))
-    .replaceAll(/\{\{\s*([\w.]+)\s*\}\}/g, (_, path: string) => escapeHtml(textOf(values, path)));
-}
-
-function textOf(values: object, path: string): string {
-  const value = lookUp(values, path);
-  return typeof value === "string" ? value : "";
-}
-
-function lookUp(values: object, path: string): unknown {
-  return path
-    .split(".")
-    .reduce<unknown>((value, name) => (Object(value) as Readonly<Record<string, unknown>>)[name], values);
+  return mustache.render(await readFile(client.template, "utf8"), { ...theme, cacheBuster: cacheBusterOf(client) });
 }
 
 /** For texts that flows can write, where the editor would insert them as HTML. */

@@ -32,11 +32,6 @@ export class InProcessApi {
     this.#specs = collect(routes);
   }
 
-  /** The implementations of these methods. */
-  specsOf(methods: readonly DescMethod[]): MethodImplSpec[] {
-    return methods.map((method) => this.#find(method));
-  }
-
   /** A transport for the calls of a caller, which has set these values. `disconnected` ends all of them. */
   transport(values: ContextValues, disconnected?: AbortSignal): Transport {
     const begin = (method: DescMethod, signal: AbortSignal | undefined) =>

@@ -6,6 +6,7 @@ import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf, type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import { createAccessCheck, type PermissionCheck } from "../auth/gate.ts";
+import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import type { OpenCalls } from "../auth/open-calls.ts";
 import { allows } from "../auth/permissions.ts";
 import type { ToolAuthenticator } from "../auth/tool-authenticator.ts";
@@ -20,13 +21,14 @@ type ToolCallersOptions = {
   readonly audit: AuditRecorder;
   readonly api: InProcessApi;
   readonly limit: LimitRequest;
+  readonly signIn: EditorSignIn | undefined;
 };
 
 /** Authenticates the callers of Node-RED's admin API, who call the API of the service by it. */
 export class ToolCallers {
   readonly #options: ToolCallersOptions;
   readonly #checks = new WeakMap<Access, PermissionCheck>();
-  readonly #values = new WeakMap<Caller, ContextValues>();
+  readonly #values = new WeakMap<object, ContextValues>();
 
   constructor(options: ToolCallersOptions) {
     this.#options = options;
@@ -48,6 +50,7 @@ export class ToolCallers {
     this.#checks.set(access, check);
     await check({ url, requestHeader: new Headers(), values });
     await limit(request, reply, values, access.kind === "public");
+    this.#values.set(raw, values);
     const disconnected = new AbortController();
     reply.raw.once("close", () => disconnected.abort(new FlowgateError("unavailable", "the client has disconnected")));
     return this.#create(values, disconnected.signal);
@@ -66,18 +69,15 @@ export class ToolCallers {
     return this.#create(values);
   }
 
-  valuesOf(caller: Caller): ContextValues {
-    return this.#values.get(caller) ?? createContextValues();
-  }
-
-  originOf(caller: Caller): Origin {
-    return toOrigin(this.valuesOf(caller));
+  /** The values of the caller of a request that was admitted. */
+  valuesOf(request: object): ContextValues {
+    return this.#values.get(request) ?? createContextValues();
   }
 
   #create(values: ContextValues, disconnected?: AbortSignal): Caller {
-    const { openCalls, audit, api } = this.#options;
+    const { openCalls, audit, api, signIn } = this.#options;
     const { username, permissions } = values.get(principalKey);
-    const caller: Caller = {
+    return {
       username,
       permissions,
       api: api.transport(values, disconnected),
@@ -85,9 +85,8 @@ export class ToolCallers {
       reserve: async (bytes) => values.get(peerKey).reserveDocument?.(bytes),
       injected: (nodeId) =>
         audit.record({ kind: "node_injected", origin: toOrigin(values), subject: nodeId.slice(0, 300) }),
+      signOut: async (accessToken) => signIn?.end(accessToken, toOrigin(values)),
     };
-    this.#values.set(caller, values);
-    return caller;
   }
 }
 

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from "node:http";
-import { ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { createNodeHandler, type NodeRequest } from "@flowgate/gateway/node";
+import { createNodeHandler } from "@flowgate/gateway/node";
 import type { Host, RevisionUrl } from "@flowgate/node-red";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
-import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { clientKeyOf } from "../auth/caller.ts";
 import { createGate } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
@@ -22,7 +21,7 @@ import {
 import { describeWritableModules } from "../runtime/folders.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
 import { forwardingHeaders } from "../server/pipeline/client.ts";
-import { createErrorLog, type Gate, internalMessage, toConnectError, toFailure } from "../server/pipeline/errors.ts";
+import { createErrorLog, internalMessage, toConnectError, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { createUpgradeCheck, type OwnHosts } from "../server/tools/access.ts";
 import { createRequestLimits } from "../server/tools/request-limits.ts";
@@ -51,21 +50,37 @@ type ToolsHostOptions = ToolsOptions & {
 /** Creates what Node-RED's admin API needs of this service. */
 export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDisposableStack): Host {
   const { options, authenticator, audit, store, live, log, memory, observer, requestIdOf, version } = allOptions;
+  const { interceptors, deferred } = allOptions.serverOptions;
+  const { limits } = options;
   const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const openCalls = stack.use(new OpenCalls({ authenticator: tools, tokens: store.tokens }));
   const gate = createGate(tools, accessRules, audit);
-  const api = new InProcessApi({
-    routes(router) {
-      allOptions.serverOptions.routes(router);
-      // Those of the API accept other tokens.
-      router.service(AuthService, authService(tools));
-      router.service(EventsService, eventsService({ ...live, audit, calls: openCalls }));
-    },
-    gate,
-    toError: (error, context) => toFailure(error, log, context),
-  });
+  const auth = authService(tools);
+  const events = eventsService({ ...live, audit, calls: openCalls });
+  const routes = (router: ConnectRouter): void => {
+    allOptions.serverOptions.routes(router);
+    // Those of the API accept other tokens.
+    router.service(AuthService, auth).service(EventsService, events);
+  };
+  const toError = (error: unknown, context: HandlerContext): ConnectError => toFailure(error, log, context);
+  const api = new InProcessApi({ routes, gate, toError });
   const limit = createRequestLimits({ memory, observer });
-  const callers = new ToolCallers({ tools, openCalls, audit, api, limit });
+  const callers = new ToolCallers({ tools, openCalls, audit, api, limit, signIn: allOptions.editorSignIn });
+  // Of its paths, those that Node-RED has too are routed to it.
+  const handle = createNodeHandler({
+    ...gatewayOptions,
+    protocols: ["rest"],
+    routes,
+    contextValues: (request) => callers.valuesOf(request),
+    requestGate: gate,
+    interceptors,
+    ...(deferred !== undefined && { deferred: [...deferred] }),
+    mapError: (error, context) => allOptions.toPlain(toError(error, context)),
+    onError: createErrorLog(log),
+    readMaxBytes: limits.bodyBytes,
+    maxTimeoutMs: limits.deadlineMs,
+    shutdownSignal: allOptions.shutdownSignal,
+  });
   const refusalOf = createUpgradeCheck(allOptions.ownHosts, options.trustedProxies);
   const revisionUrlOf = findRevisionUrl(allOptions);
   const hasOthers = store.cluster !== undefined && options.runtime.mode === "each";
@@ -82,7 +97,7 @@ export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDispos
         }
       );
     },
-    serveApi: createApiHandler(allOptions, api, gate, callers),
+    serveApi: ({ raw }, reply) => handle(raw, reply.raw),
     toConnectError(error, { id }) {
       if (error instanceof ConnectError) {
         return error;
@@ -103,41 +118,7 @@ export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDispos
     runtime: createFlowRuntime(allOptions),
     library: libraryReader(store.documents),
     userSettings: createUserSettings(store.documents),
-    signIn: createSignIn(allOptions, callers),
-  };
-}
-
-/** The gateway of the paths that Node-RED and the API have in common. */
-function createApiHandler(
-  { options: { limits }, serverOptions: { interceptors, deferred }, log, shutdownSignal, toPlain }: ToolsHostOptions,
-  api: InProcessApi,
-  gate: Gate,
-  callers: ToolCallers,
-): Host["serveApi"] {
-  const { getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow } = FlowsService.method;
-  const served = [...AuthService.methods, getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow];
-  const values = new WeakMap<NodeRequest, ContextValues>();
-  const handle = createNodeHandler({
-    ...gatewayOptions,
-    protocols: ["rest"],
-    routes(router) {
-      for (const { method, impl } of api.specsOf(served)) {
-        router.rpc(method as typeof getFlows, impl as never);
-      }
-    },
-    contextValues: (request) => values.get(request) ?? createContextValues(),
-    requestGate: gate,
-    interceptors,
-    ...(deferred !== undefined && { deferred: [...deferred] }),
-    mapError: (error, context) => toPlain(toFailure(error, log, context)),
-    onError: createErrorLog(log),
-    readMaxBytes: limits.bodyBytes,
-    maxTimeoutMs: limits.deadlineMs,
-    shutdownSignal,
-  });
-  return ({ raw, caller }, reply) => {
-    values.set(raw, callers.valuesOf(caller));
-    handle(raw, reply.raw);
+    signIn: allOptions.editorSignIn,
   };
 }
 
@@ -147,20 +128,6 @@ function createUserSettings(documents: DocumentStore): Host["userSettings"] {
     read: async (username) => (await documents.find(nameOf(username)))?.content,
     write: (username, content) => documents.put({ name: nameOf(username), details: "{}", content, by: username }),
   };
-}
-
-function createSignIn({ editorSignIn: signIn }: ToolsHostOptions, callers: ToolCallers): Host["signIn"] {
-  return (
-    signIn && {
-      url: signIn.url,
-      get issuers() {
-        return signIn.issuers;
-      },
-      begin: () => signIn.begin(),
-      redeem: (code, secret) => signIn.redeem(code, secret),
-      end: (accessToken, caller) => signIn.end(accessToken, callers.originOf(caller)),
-    }
-  );
 }
 
 function createFlowRuntime({ runtime, store, live }: ToolsHostOptions): Host["runtime"] {

@@ -14,7 +14,7 @@ type Serve = (request: FastifyRequest, reply: FastifyReply) => void;
  * instead, which leads to the sign-in of the API's origin, and gets its token for a code (`Node-RED` calls this a strategy).
  */
 export function addAuthRoutes(app: FastifyInstance, serve: Serve, signIn: SignIn | undefined): void {
-  const cookie = signIn && new SecretCookie(signIn.url);
+  const cookie = signIn && secretCookie(signIn);
   app.get("/auth/login", { config: publicRoute }, async (request, reply) => {
     if (!isOffered(signIn)) {
       return serve(request, reply);
@@ -33,7 +33,7 @@ export function addAuthRoutes(app: FastifyInstance, serve: Serve, signIn: SignIn
     if (signIn === undefined || cookie === undefined || secret === undefined || !isEditor(request)) {
       return serve(request, reply);
     }
-    reply.header("set-cookie", cookie.clear());
+    reply.header("set-cookie", cookie.format("", 0));
     const code = (await readForm(request)).get("code") ?? "";
     const accessToken = await signIn.redeem(code, secret);
     if (accessToken === undefined) {
@@ -50,7 +50,7 @@ export function addAuthRoutes(app: FastifyInstance, serve: Serve, signIn: SignIn
       return serve(request, reply);
     }
     const token = (await readForm(request)).get("token") ?? "";
-    const redirect = await signIn.end(token, request.caller);
+    const redirect = await request.caller.signOut(token);
     return redirect === undefined ? {} : { redirect };
   });
   if (cookie !== undefined) {
@@ -59,7 +59,7 @@ export function addAuthRoutes(app: FastifyInstance, serve: Serve, signIn: SignIn
         throw new FlowgateError("not_found", "there is no issuer to sign in at: log in with a password");
       }
       const { location, secret, expiresInSeconds } = signIn.begin();
-      return reply.header("set-cookie", cookie.set(secret, expiresInSeconds)).redirect(location);
+      return reply.header("set-cookie", cookie.format(secret, expiresInSeconds)).redirect(location);
     });
   }
 }
@@ -74,27 +74,14 @@ function isEditor({ headers }: FastifyRequest): boolean {
 }
 
 /** The cookie with the secret of a sign-in. It is sent with the code only, by the page of the editor. */
-class SecretCookie {
-  readonly #name: string;
-  readonly #attributes: string;
-
-  constructor(url: string) {
-    const isSecure = url.startsWith("https:");
-    this.#name = `${isSecure ? "__Host-" : ""}flowgate-editor`;
-    this.#attributes = `; SameSite=Strict; Path=/; HttpOnly${isSecure ? "; Secure" : ""}`;
-  }
-
-  set(secret: string, maxAgeSeconds: number): string {
-    return `${this.#name}=${secret}; Max-Age=${maxAgeSeconds}${this.#attributes}`;
-  }
-
-  clear(): string {
-    return this.set("", 0);
-  }
-
-  read({ headers }: FastifyRequest): string | undefined {
-    return readCookie(headers.cookie, this.#name);
-  }
+function secretCookie({ url }: SignIn) {
+  const isSecure = url.startsWith("https:");
+  const name = `${isSecure ? "__Host-" : ""}flowgate-editor`;
+  const attributes = `SameSite=Strict; Path=/; HttpOnly${isSecure ? "; Secure" : ""}`;
+  return {
+    format: (secret: string, maxAgeSeconds: number) => `${name}=${secret}; Max-Age=${maxAgeSeconds}; ${attributes}`,
+    read: ({ headers }: FastifyRequest) => readCookie(headers.cookie, name),
+  };
 }
 
 const maxFormBytes = 4 * 1024;

@@ -49,17 +49,11 @@ const unauthorized: ReadonlySet<string> = new Set([
   "insufficient_scope",
 ]);
 
-/** Errors that Fastify throws before a handler runs, by their status. */
+/** Errors that Fastify throws before a handler runs, by their status; others are malformed requests. */
 const rejections: Readonly<Record<number, readonly [code: string, message: string]>> = {
-  400: ["invalid_request", "the request is malformed: send valid JSON, or what the route expects"],
-  404: ["not_found", "Node-RED's admin API has no such path here"],
-  405: ["method_not_allowed", "the path does not support this method"],
-  408: ["request_timeout", "the request took too long to arrive"],
   413: ["payload_too_large", "the body is larger than this route permits"],
   414: ["path_too_long", "the path is too long"],
   415: ["unsupported_media_type", "Content-Type: send application/json"],
-  431: ["headers_too_large", "the header is too large"],
-  503: ["unavailable", "the service is closing"],
 };
 
 /** Makes the errors of all routes those of Node-RED. */
@@ -92,8 +86,15 @@ function toFailure(error: unknown): Failure | undefined {
     return { status, body: { code, message } };
   }
   const { statusCode: status } = Object(error) as { readonly statusCode?: unknown };
-  const rejection = typeof status === "number" && !(error instanceof ConnectError) ? rejections[status] : undefined;
-  return rejection && { status: status as number, body: { code: rejection[0], message: rejection[1] } };
+  if (error instanceof ConnectError || typeof status !== "number" || status < 400 || status > 499) {
+    return undefined;
+  }
+  const malformed = [
+    "invalid_request",
+    "the request is malformed: send valid JSON, or what the route expects",
+  ] as const;
+  const [code, message] = rejections[status] ?? malformed;
+  return { status, body: { code, message } };
 }
 
 function toOwn(error: ConnectError): Failure {

@@ -64,6 +64,8 @@ export interface Caller {
   onRevoked(end: () => void): Disposable;
   /** Reserves memory for a response that the client may read slowly. */
   reserve(bytes: number): Promise<void>;
+  /** Ends the session of a token. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
+  signOut(accessToken: string): Promise<string | undefined>;
   /** Records that the caller has made a node send its message. */
   injected(nodeId: string): void;
 }
@@ -147,6 +149,4 @@ export interface SignIn {
   begin(): { readonly location: string; readonly secret: string; readonly expiresInSeconds: number };
   /** Resolves with the token of a code, once; undefined: the code was used before, or is not for a browser with this secret. */
   redeem(code: string, secret: string): Promise<string | undefined>;
-  /** Ends the session of a token. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
-  end(accessToken: string, caller: Caller): Promise<string | undefined>;
 }

@@ -123,31 +123,23 @@ function exchange(request: FastifyRequest, reply: FastifyReply, runtime: Runtime
   });
   const end = (): void => {
     clearTimeout(timer);
+    outgoing.destroy();
     connection.destroy();
   };
-  const timer = setTimeout(() => {
-    reject(unresponsive(`did not answer within ${timeoutMs} ms`));
-    outgoing.destroy();
+  const fail = (what: string): void => {
+    reject(unresponsive(what));
     end();
-  }, timeoutMs);
-  outgoing.on("error", () => {
-    reject(unresponsive("did not answer with a valid response"));
-    end();
-  });
+  };
+  const timer = setTimeout(() => fail(`did not answer within ${timeoutMs} ms`), timeoutMs);
+  outgoing.on("error", () => fail("did not answer with a valid response"));
+  outgoing.on("upgrade", () => fail("answered with another protocol"));
   outgoing.on("response", (response) => {
     if (isEventStream(response)) {
       clearTimeout(timer);
     }
     resolve(response);
   });
-  outgoing.on("upgrade", (_response, socket) => {
-    reject(unresponsive("answered with another protocol"));
-    socket.destroy();
-  });
-  reply.raw.once("close", () => {
-    outgoing.destroy();
-    end();
-  });
+  reply.raw.once("close", end);
   outgoing.end(body);
   return promise;
 }

@@ -54,32 +54,11 @@ export function addSettingsRoutes(
 const contextStores = { default: "memory", stores: ["memory"] };
 
 /** What nodes could not export, since it is the editor's own. Flows could otherwise change the page of the editor. */
-const reserved: ReadonlySet<string> = new Set([
-  "apiRootUrl",
-  "authTokensSuffix",
-  "get",
-  "getLocal",
-  "init",
-  "load",
-  "loadUserSettings",
-  "refreshSettings",
-  "remove",
-  "removeLocal",
-  "set",
-  "setLocal",
-  "theme",
-  "editorTheme",
-  "codeEditor",
-  "markdownEditor",
-  "mermaid",
-  "paletteCategories",
-  "nodeDefaults",
-  "flowFilePretty",
-  "project",
-  "files",
-  "git",
-  "user",
-]);
+const reserved: ReadonlySet<string> = new Set(
+  `apiRootUrl authTokensSuffix get getLocal init load loadUserSettings refreshSettings remove
+  removeLocal set setLocal theme editorTheme codeEditor markdownEditor mermaid paletteCategories
+  nodeDefaults flowFilePretty project files git user`.split(/\s+/),
+);
 
 /** What nodes export to the editor. Without a process that answers, there is nothing. */
 async function readNodeSettings(runtime: Pick<FlowRuntime, "settings">, reply: FastifyReply): Promise<Fields> {

@@ -53,7 +53,7 @@ async function start({ configured, refusal, isShown = () => true }: ServerOption
   await once(server.listen(0, "127.0.0.1"), "listening");
   stack.defer(() => server.close().closeAllConnections());
   const limit = async () => {};
-  const callers = new ToolCallers({ tools, openCalls: calls, audit, api, limit });
+  const callers = new ToolCallers({ tools, openCalls: calls, audit, api, limit, signIn: undefined });
   const client = {
     source: "127.0.0.1",
     revisionUrl: undefined,

@@ -29,9 +29,13 @@ export function addNodesRoutes(app: FastifyInstance, palette: Palette, bodyBytes
     if (typeof enabled !== "boolean") {
       throw new NodeRedError(400, "invalid_request", "enabled: must be true or false");
     }
-    await (set === undefined ? assertModule(name) : assertSet(name, set));
+    const find = () => (set === undefined ? palette.moduleInfo(name) : palette.info("node", `${name}/${set}`));
+    if ((await find()) === undefined) {
+      // Node-RED has this status where a change names what it does not have.
+      throw new NodeRedError(400, "not_found", set === undefined ? "Module not found" : "Node not found");
+    }
     await modulesOf(request).updateModule({ name, enabled, ...(set !== undefined && { set }) });
-    return set === undefined ? palette.moduleInfo(name) : palette.info("node", `${name}/${set}`);
+    return find();
   });
 
   app.delete("/nodes/*", writes, async (request, reply) => {
@@ -67,19 +71,6 @@ export function addNodesRoutes(app: FastifyInstance, palette: Palette, bodyBytes
     const existing = (await palette.list("node")).find(({ module }) => module === name);
     if (existing !== undefined && (version === "" || version === existing.version)) {
       throw new NodeRedError(400, "module_already_loaded", "Module already loaded");
-    }
-  }
-
-  /** Node-RED has this status where a change names what it does not have. */
-  async function assertModule(name: string): Promise<void> {
-    if ((await palette.moduleInfo(name)) === undefined) {
-      throw new NodeRedError(400, "not_found", "Module not found");
-    }
-  }
-
-  async function assertSet(name: string, set: string): Promise<void> {
-    if ((await palette.info("node", `${name}/${set}`)) === undefined) {
-      throw new NodeRedError(400, "not_found", "Node not found");
     }
   }
 }

@@ -356,17 +356,10 @@ type TopicTest = (topic: string) => boolean;
  * True for topics that a client subscribes to: the same one, in which `+` stands for any level, or one below it if that ends with `/#`.
  */
 function createTopicTest(subscribed: string): TopicTest {
-  const isBelow = subscribed.endsWith("/#");
-  const levels = (isBelow ? subscribed.slice(0, -2) : subscribed).split("/");
-  if (!levels.includes("+")) {
-    const own = levels.join("/");
-    return (topic) => topic === own || (isBelow && topic.startsWith(`${own}/`));
-  }
-  return (topic) => {
-    const given = topic.split("/");
-    return (
-      (isBelow ? given.length >= levels.length : given.length === levels.length) &&
-      levels.every((level, at) => level === "+" || level === given[at])
-    );
-  };
+  const levels = subscribed
+    .replace(/\/#$/, "")
+    .split("/")
+    .map((level) => (level === "+" ? "[^/]*" : RegExp.escape(level)));
+  const pattern = new RegExp(`^${levels.join("/")}${subscribed.endsWith("/#") ? "(?:/.*)?" : ""}$`, "s");
+  return (topic) => pattern.test(topic);
 }

@@ -168,14 +168,8 @@ async function listFiles(dir: string): Promise<ReadonlySet<string>> {
 }
 
 /** The encoding of a response, by the header Accept-Encoding (RFC 9110, section 12.5.3); undefined: none. */
-export function chooseEncoding(acceptEncoding: string | undefined): Encoding | undefined {
-  const accepted = new Set(
-    (acceptEncoding ?? "")
-      .toLowerCase()
-      .split(",")
-      .map((part) => part.trim().split(/\s*;\s*/))
-      .filter(([, weight]) => weight === undefined || !/^q=0(?:\.0*)?$/.test(weight))
-      .map(([name = ""]) => name),
+export function chooseEncoding(acceptEncoding = ""): Encoding | undefined {
+  return (["br", "gzip"] as const).find((name) =>
+    new RegExp(`(?:^|,)\\s*${name}\\s*(?:$|,|;(?!\\s*q=0(?:\\.0*)?\\s*(?:$|,)))`, "i").test(acceptEncoding),
   );
-  return (["br", "gzip"] as const).find((encoding) => accepted.has(encoding));
 }

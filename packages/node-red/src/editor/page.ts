@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import mustache from "mustache";
 import type { EditorClient } from "./client-files.ts";
@@ -19,14 +18,9 @@ export const theme = {
   themes: [] as readonly string[],
 };
 
-/** Changes with the version of the editor, so that browsers can keep its files. */
-export function cacheBusterOf({ version }: EditorClient): string {
-  return createHash("sha256").update(version).digest("hex").slice(0, 12);
-}
-
 /** Renders the page from the template of the editor. */
 export async function renderPage(client: EditorClient): Promise<string> {
-  return mustache.render(await readFile(client.template, "utf8"), { ...theme, cacheBuster: cacheBusterOf(client) });
+  return mustache.render(await readFile(client.template, "utf8"), { ...theme, cacheBuster: client.version });
 }
 
 /** For texts that flows can write, where the editor would insert them as HTML. */

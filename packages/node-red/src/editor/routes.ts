@@ -10,7 +10,7 @@ import { type CatalogFiles, readCatalog, readLanguage } from "../palette/catalog
 import type { EditorClient } from "./client-files.ts";
 import { deployMessageScript } from "./deploy-message.ts";
 import { chooseEncoding, EditorFiles } from "./files.ts";
-import { cacheBusterOf, deployMessagePath, renderPage, theme } from "./page.ts";
+import { deployMessagePath, renderPage, theme } from "./page.ts";
 
 export type EditorRoutesOptions = {
   readonly client: EditorClient;
@@ -37,7 +37,6 @@ export function addEditorRoutes(
     // A file that can't be read is not served either.
     files.compressAll(closing).catch(() => {});
   });
-  const version = cacheBusterOf(client);
   const policy = editorPolicy(catalogue === undefined ? undefined : new URL(catalogue).origin);
   let page: Promise<string> | undefined;
 
@@ -51,11 +50,11 @@ export function addEditorRoutes(
   );
   for (const folder of ["red", "vendor", "types"]) {
     app.get<AssetRequest>(`/${folder}/*`, open, (request, reply) =>
-      sendAsset(files, version, `${folder}/${request.params["*"]}`, request, reply),
+      sendAsset(files, client.version, `${folder}/${request.params["*"]}`, request, reply),
     );
   }
   app.get<AssetRequest>("/favicon.ico", open, (request, reply) =>
-    sendAsset(files, version, "favicon.ico", request, reply),
+    sendAsset(files, client.version, "favicon.ico", request, reply),
   );
   app.get<{ Params: { readonly namespace: string }; Querystring: { readonly lng?: unknown } }>(
     "/locales/:namespace",

@@ -7,7 +7,6 @@ import { drain } from "./drain.ts";
 import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { leafOf, replicaAddress } from "./replica-events.ts";
-import { openTools } from "./tools.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { openAnalysis } from "../deployments/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
@@ -153,8 +152,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const shutdownSignal = closing.signal;
   const mount = createMount({ ...serverOptions, options, shutdownSignal });
   const apiPort = listen ? server.port : undefined;
-  const access = { authenticator, editorSignIn, audit };
-  const nodeRed = await openTools({ ...components, ...access, serverOptions, apiPort, memory, shutdownSignal }, stack);
+  const tools = { ...components, authenticator, editorSignIn, audit, serverOptions, apiPort, memory, shutdownSignal };
+  const nodeRed =
+    options.nodeRed.port === undefined ? undefined : await (await import("./tools.ts")).openTools(tools, stack);
   toolsPort = nodeRed?.port;
   protectedPorts.add(toolsPort);
   if (cluster !== undefined) {

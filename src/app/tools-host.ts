@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { createNodeHandler } from "@flowgate/gateway/node";
-import type { Host, RevisionUrl } from "@flowgate/node-red";
+import { type Host, type RevisionUrl, withoutMarkup } from "@flowgate/node-red";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { clientKeyOf } from "../auth/caller.ts";
@@ -31,26 +31,21 @@ import { eventsService } from "../services/events.ts";
 import { libraryReader } from "../services/library.ts";
 import { assertRunner, callRunner } from "../services/runner.ts";
 import type { DocumentStore } from "../store/document-store.ts";
-import type { Observer } from "../telemetry/observer.ts";
+import { silentObserver } from "../telemetry/observer.ts";
 import { InProcessApi } from "./in-process-api.ts";
 import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
 import { ToolCallers } from "./tool-callers.ts";
 import type { ToolsOptions } from "./tools.ts";
 
 type ToolsHostOptions = ToolsOptions & {
-  /** The version of Node-RED. */
-  readonly version: string;
-  readonly observer: Observer;
   readonly ownHosts: OwnHosts;
   readonly requestIdOf: (headers: IncomingMessage["headers"]) => string;
-  /** Makes the message of an error one that the editor can show. */
-  readonly toPlain: (error: ConnectError) => ConnectError;
 };
 
 /** Creates what Node-RED's admin API needs of this service. */
 export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDisposableStack): Host {
-  const { options, authenticator, audit, store, live, log, memory, observer, requestIdOf, version } = allOptions;
-  const { interceptors, deferred } = allOptions.serverOptions;
+  const { options, authenticator, audit, store, runtime, live, log, memory, requestIdOf } = allOptions;
+  const { interceptors, deferred, observer = silentObserver } = allOptions.serverOptions;
   const { limits } = options;
   const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const openCalls = stack.use(new OpenCalls({ authenticator: tools, tokens: store.tokens }));
@@ -75,7 +70,7 @@ export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDispos
     requestGate: gate,
     interceptors,
     ...(deferred !== undefined && { deferred: [...deferred] }),
-    mapError: (error, context) => allOptions.toPlain(toError(error, context)),
+    mapError: (error, context) => withoutMarkupOf(toError(error, context)),
     onError: createErrorLog(log),
     readMaxBytes: limits.bodyBytes,
     maxTimeoutMs: limits.deadlineMs,
@@ -109,17 +104,24 @@ export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDispos
       return toConnectError(new FlowgateError("internal", internalMessage(id)));
     },
     modules: listLoadedModules({
-      version,
+      version: runtime.status().version,
       modulesDir: loadedModulesDir(options),
       lists: moduleListsOf(options),
       disabled: disabledOf(options),
     }),
-    isShown: ({ kind, runtime }) => !hasOthers || kind.case === "deployment" || runtime === live.hub.runtime,
+    isShown: ({ kind, runtime: source }) => !hasOthers || kind.case === "deployment" || source === live.hub.runtime,
     runtime: createFlowRuntime(allOptions),
     library: libraryReader(store.documents),
     userSettings: createUserSettings(store.documents),
     signIn: allOptions.editorSignIn,
   };
+}
+
+/** The same error with a message that the editor can show. */
+function withoutMarkupOf({ rawMessage, code, metadata, details, cause }: ConnectError): ConnectError {
+  const error = new ConnectError(withoutMarkup(rawMessage), code, metadata, undefined, cause);
+  error.details = details;
+  return error;
 }
 
 function createUserSettings(documents: DocumentStore): Host["userSettings"] {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { ConnectError } from "@connectrpc/connect";
 import { resolvePackage } from "@flowgate/base/resolve-package";
+import { serveNodeRed } from "@flowgate/node-red";
 import type { Logger } from "pino";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
@@ -11,10 +11,11 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { MemoryBudget } from "../server/memory/memory-budget.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
-import type { ToolsListener } from "../server/tools/listener.ts";
+import { openToolsListener, type ToolsListener } from "../server/tools/listener.ts";
 import type { Store } from "../store/store.ts";
 import { silentObserver } from "../telemetry/observer.ts";
 import type { Live } from "./live.ts";
+import { createToolsHost } from "./tools-host.ts";
 
 export type ToolsOptions = {
   readonly options: Options;
@@ -33,34 +34,29 @@ export type ToolsOptions = {
   readonly shutdownSignal: AbortSignal;
 };
 
-/** Opens the listener of Node-RED's tools if its port is configured. Its code is loaded only then. */
-export async function openTools(tools: ToolsOptions, stack: AsyncDisposableStack): Promise<ToolsListener | undefined> {
+/** Opens the listener of Node-RED's tools. Its code is loaded only if the port is configured. */
+export async function openTools(tools: ToolsOptions, stack: AsyncDisposableStack): Promise<ToolsListener> {
   const { options, serverOptions, editorSignIn, runtime } = tools;
-  const { host, hosts, trustedProxies, limits, modules, drain, nodeRed } = options;
-  const { port } = nodeRed;
-  if (port === undefined) {
-    return undefined;
-  }
-  const [{ openToolsListener }, { createToolsHost }, { serveNodeRed, withoutMarkup }] = await Promise.all([
-    import("../server/tools/listener.ts"),
-    import("./tools-host.ts"),
-    import("@flowgate/node-red"),
-  ]);
+  const { host, hosts, trustedProxies, limits, modules, drain, nodeRed, dataDir } = options;
   const { tls, observer = silentObserver } = serverOptions;
   const { version } = runtime.status();
   const signInHosts = editorSignIn === undefined ? [] : [new URL(editorSignIn.url).hostname];
   const ownHosts = tls === undefined ? [host, ...hosts, ...signInHosts] : undefined;
   const requestIdOf = createRequestIds();
-  const toPlain = (error: ConnectError): ConnectError => withMessage(error, withoutMarkup(error.rawMessage));
-  const nodeRedHost = createToolsHost({ ...tools, version, observer, ownHosts, requestIdOf, toPlain }, stack);
-  const editor =
-    nodeRed.editor === false
-      ? undefined
-      : { dir: findEditor(version), cacheDir: join(options.dataDir, "editor"), catalogue: nodeRed.catalogue };
+  const nodeRedOptions = {
+    host: createToolsHost({ ...tools, ownHosts, requestIdOf }, stack),
+    version,
+    httpNodeRoot: options.runtime.http.root,
+    permissions: toolPermissions,
+    bodyBytes: limits.bodyBytes,
+    ...(nodeRed.editor !== false && {
+      editor: { dir: findEditor(version), cacheDir: join(dataDir, "editor"), catalogue: nodeRed.catalogue },
+    }),
+  };
   return stack.use(
     await openToolsListener({
       host,
-      port,
+      port: nodeRed.port ?? 0,
       ownHosts,
       tls,
       trustedProxies,
@@ -69,15 +65,7 @@ export async function openTools(tools: ToolsOptions, stack: AsyncDisposableStack
       requestIdOf,
       responseTimeoutMs: Math.max(limits.requestTimeoutMs, modules.timeoutMs) + 60_000,
       closeGraceMs: drain.graceMs,
-      serve: (app) =>
-        serveNodeRed(app, {
-          host: nodeRedHost,
-          version,
-          httpNodeRoot: options.runtime.http.root,
-          permissions: toolPermissions,
-          bodyBytes: limits.bodyBytes,
-          editor,
-        }),
+      serve: (app) => serveNodeRed(app, nodeRedOptions),
     }),
   );
 }
@@ -91,11 +79,4 @@ function findEditor(version: string): string {
     const message = `needs the package ${name}, which is not installed: run npm install ${name}@${version} where flowgate is installed`;
     throw new OptionsError([{ path: ["nodeRed", "editor"], message }]);
   }
-}
-
-/** The same error with another message. */
-function withMessage({ code, metadata, details, cause }: ConnectError, message: string): ConnectError {
-  const error = new ConnectError(message, code, metadata, undefined, cause);
-  error.details = details;
-  return error;
 }

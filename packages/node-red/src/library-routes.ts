@@ -2,12 +2,12 @@ import { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { isFields } from "@flowgate/base/fields";
 import { LibraryService } from "@flowgate/client";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requires } from "./access.ts";
 import type { Library, LibraryEntry } from "./host.ts";
+import { isObject } from "./merge-fields.ts";
 import type { Palette } from "./palette/palette.ts";
 
 type EntryRequest = FastifyRequest<{ Params: { library: string; type: string; "*"?: string } }>;
@@ -79,7 +79,7 @@ function readBody(type: string, body: unknown): { readonly text: string; readonl
   if (type === "flows") {
     return { text: JSON.stringify(body ?? null) };
   }
-  if (!isFields(body) || Array.isArray(body) || typeof body["text"] !== "string") {
+  if (!isObject(body) || typeof body["text"] !== "string") {
     throw new FlowgateError("invalid_argument", "the body must be an object with text");
   }
   const { text, ...details } = body;

@@ -3,6 +3,7 @@ import { FlowgateError } from "@flowgate/flows/errors";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { authenticated, requires, signalOf } from "./access.ts";
 import type { Caller, FlowRuntime, Host } from "./host.ts";
+import { isObject, mergeFields } from "./merge-fields.ts";
 
 export type SettingsRoutesOptions = {
   readonly host: Pick<Host, "userSettings"> & { readonly runtime: Pick<FlowRuntime, "settings"> };
@@ -37,10 +38,10 @@ export function addSettingsRoutes(
   }));
   app.get("/settings/user", { config: requires("settings.read") }, ({ caller }) => readUserSettings(caller));
   app.post("/settings/user", { config: authenticated, bodyLimit }, async ({ caller, body }, reply) => {
-    if (!isFields(body) || Array.isArray(body)) {
+    if (!isObject(body)) {
       throw new FlowgateError("invalid_argument", "the body must be an object with settings");
     }
-    const { telemetryEnabled: _, ...changed } = extend(await readUserSettings(caller), body);
+    const { telemetryEnabled: _, ...changed } = mergeFields(await readUserSettings(caller), body);
     const content = JSON.stringify(changed);
     if (content.length > bodyLimit) {
       throw new FlowgateError("payload_too_large", `the settings of a user may have at most ${bodyLimit} bytes`);
@@ -134,20 +135,4 @@ function toNodeRedNames(permissions: readonly string[]): string[] {
     "runtime.inject": "inject.write",
   };
   return [...new Set(permissions.flatMap((name) => [name, names[name] ?? name, name.replace(/@.*$/, "")]))];
-}
-
-/** As Node-RED merges settings: objects are merged, null removes, and everything else replaces. */
-function extend(target: Fields, source: Fields): Fields {
-  const result = new Map(Object.entries(target));
-  for (const [key, value] of Object.entries(source)) {
-    const before = result.get(key);
-    if (value === null) {
-      result.delete(key);
-    } else if (isFields(value) && !Array.isArray(value) && isFields(before) && !Array.isArray(before)) {
-      result.set(key, extend(before, value));
-    } else {
-      result.set(key, value);
-    }
-  }
-  return Object.fromEntries(result);
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { type Fields, isFields } from "@flowgate/base/fields";
+import type { Fields } from "@flowgate/base/fields";
 import { readText } from "@flowgate/base/read-text";
+import { isObject, mergeFields } from "../merge-fields.ts";
 import { defaultLanguage } from "./template.ts";
 
 /** The messages of a namespace: a file of this name in a folder for each language. */
@@ -27,39 +28,25 @@ export async function readCatalog(files: CatalogFiles, language: string): Promis
     return undefined;
   }
   const others = language === defaultLanguage ? [] : [await readMessages(files, defaultLanguage)];
-  return [...found, ...others].reduce<Fields>((merged, each) => mergeCatalogs(each ?? {}, merged), {});
+  return [...found, ...others].reduce<Fields>((merged, each) => mergeFields(each ?? {}, merged), {});
 }
 
 async function readMessages({ dir, file }: CatalogFiles, language: string): Promise<Fields | undefined> {
   const text = await readText(join(dir, language, file), maxBytes);
   try {
     const value: unknown = JSON.parse(text?.replace(/^\uFEFF/, "") ?? "");
-    return isCatalog(value) ? migrateCatalog(value) : undefined;
+    return isObject(value) ? migrateCatalog(value) : undefined;
   } catch {
     // There is none for this language, or it is malformed.
     return undefined;
   }
 }
 
-/** Adds what the second catalog has over the first one. */
-function mergeCatalogs(fallback: Fields, catalog: Fields): Fields {
-  const merged: Record<string, unknown> = { ...fallback };
-  for (const [key, value] of Object.entries(catalog)) {
-    const other = merged[key];
-    merged[key] = isCatalog(other) && isCatalog(value) ? mergeCatalogs(other, value) : value;
-  }
-  return merged;
-}
-
 /** Plural forms are written `key_plural` in files, and the editor's i18next reads `key_other`. */
 function migrateCatalog(catalog: Fields): Fields {
   const entries = Object.entries(catalog).map(([key, value]): [string, unknown] => [
     key.replace(/_plural$/, "_other"),
-    isCatalog(value) ? migrateCatalog(value) : value,
+    isObject(value) ? migrateCatalog(value) : value,
   ]);
   return Object.fromEntries(entries);
-}
-
-function isCatalog(value: unknown): value is Fields {
-  return isFields(value) && !Array.isArray(value);
 }

@@ -3,9 +3,13 @@ import { ConnectError, type ConnectRouter, type HandlerContext } from "@connectr
 import { FlowgateError } from "@flowgate/flows/errors";
 import { createNodeHandler } from "@flowgate/gateway/node";
 import { type Host, type RevisionUrl, withoutMarkup } from "@flowgate/node-red";
+import type { Logger } from "pino";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { clientKeyOf } from "../auth/caller.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import type { Authenticator } from "../auth/authenticator.ts";
+import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import { createGate } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
 import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
@@ -20,6 +24,9 @@ import {
 } from "../runtime/editor-procedures.ts";
 import { describeWritableModules } from "../runtime/folders.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { MemoryBudget } from "../server/memory/memory-budget.ts";
+import type { ServerOptions } from "../server/open-server.ts";
 import { forwardingHeaders } from "../server/pipeline/client.ts";
 import { createErrorLog, internalMessage, toConnectError, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
@@ -31,13 +38,28 @@ import { eventsService } from "../services/events.ts";
 import { libraryReader } from "../services/library.ts";
 import { assertRunner, callRunner } from "../services/runner.ts";
 import type { DocumentStore } from "../store/document-store.ts";
+import type { Store } from "../store/store.ts";
 import { silentObserver } from "../telemetry/observer.ts";
 import { InProcessApi } from "./in-process-api.ts";
+import type { Live } from "./live.ts";
 import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
 import { ToolCallers } from "./tool-callers.ts";
-import type { ToolsOptions } from "./tools.ts";
 
-type ToolsHostOptions = ToolsOptions & {
+export type ToolsHostOptions = {
+  readonly options: Options;
+  readonly serverOptions: ServerOptions;
+  /** Undefined: the API is not served. */
+  readonly apiPort: number | undefined;
+  /** The budget that request bodies of all listeners share. */
+  readonly memory: MemoryBudget | undefined;
+  readonly authenticator: Authenticator;
+  readonly editorSignIn: EditorSignIn | undefined;
+  readonly audit: AuditRecorder;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly live: Pick<Live, "redaction" | "hub" | "journal" | "join">;
+  readonly log: Logger;
+  readonly shutdownSignal: AbortSignal;
   readonly ownHosts: OwnHosts;
   readonly requestIdOf: (headers: IncomingMessage["headers"]) => string;
 };

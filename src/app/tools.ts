@@ -1,38 +1,14 @@
 import { join } from "node:path";
 import { resolvePackage } from "@flowgate/base/resolve-package";
 import { serveNodeRed } from "@flowgate/node-red";
-import type { Logger } from "pino";
-import type { AuditRecorder } from "../auth/audit-recorder.ts";
-import type { Authenticator } from "../auth/authenticator.ts";
-import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import { toolPermissions } from "../auth/audiences.ts";
-import { type Options, OptionsError } from "../options/parse.ts";
-import type { Runtime } from "../runtime/runtime.ts";
-import type { MemoryBudget } from "../server/memory/memory-budget.ts";
-import type { ServerOptions } from "../server/open-server.ts";
+import { OptionsError } from "../options/parse.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
 import { openToolsListener, type ToolsListener } from "../server/tools/listener.ts";
-import type { Store } from "../store/store.ts";
 import { silentObserver } from "../telemetry/observer.ts";
-import type { Live } from "./live.ts";
-import { createToolsHost } from "./tools-host.ts";
+import { createToolsHost, type ToolsHostOptions } from "./tools-host.ts";
 
-export type ToolsOptions = {
-  readonly options: Options;
-  readonly serverOptions: ServerOptions;
-  /** Undefined: the API is not served. */
-  readonly apiPort: number | undefined;
-  /** The budget that request bodies of all listeners share. */
-  readonly memory: MemoryBudget | undefined;
-  readonly authenticator: Authenticator;
-  readonly editorSignIn: EditorSignIn | undefined;
-  readonly audit: AuditRecorder;
-  readonly store: Store;
-  readonly runtime: Runtime;
-  readonly live: Pick<Live, "redaction" | "hub" | "journal" | "join">;
-  readonly log: Logger;
-  readonly shutdownSignal: AbortSignal;
-};
+type ToolsOptions = Omit<ToolsHostOptions, "ownHosts" | "requestIdOf">;
 
 /** Opens the listener of Node-RED's tools. Its code is loaded only if the port is configured. */
 export async function openTools(tools: ToolsOptions, stack: AsyncDisposableStack): Promise<ToolsListener> {

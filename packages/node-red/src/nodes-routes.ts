@@ -23,7 +23,7 @@ export function addNodesRoutes(app: FastifyInstance, palette: Palette, bodyBytes
   );
   app.get("/nodes/*", reads, (request, reply) => sendSet(palette, "node", request as PathRequest, reply));
 
-  app.put("/nodes/*", writes, async (request) => {
+  app.put("/nodes/*", writes, async (request, _reply) => {
     const { name, set } = parsePath(request as PathRequest);
     const { enabled } = isFields(request.body) ? request.body : {};
     if (typeof enabled !== "boolean") {

@@ -6,7 +6,7 @@ import type { Server } from "../server/open-server.ts";
 type DrainOptions = {
   readonly server: Server;
   /** Undefined: Node-RED's admin API is not served. */
-  readonly nodeRed: AsyncDisposable | undefined;
+  readonly tools: AsyncDisposable | undefined;
   readonly runtime: Runtime;
   /** Whose calls wait for other replicas. */
   readonly allRuntimes: Pick<Runtime, "release">;
@@ -21,7 +21,7 @@ type DrainOptions = {
 /** Shuts the service down without losing calls. What has not finished after `delayMs` plus `graceMs` is aborted. */
 export async function drain({
   server,
-  nodeRed,
+  tools,
   runtime,
   allRuntimes,
   probations,
@@ -42,7 +42,7 @@ export async function drain({
   probations[Symbol.dispose]();
   // Stops listening, sends both GOAWAY frames, ends streams with UNAVAILABLE, and waits for calls in flight.
   log.info(`draining: no new connections; calls in flight may take ${graceMs} ms`);
-  const closed = Promise.all([server[Symbol.asyncDispose](), nodeRed?.[Symbol.asyncDispose]()]).then(() => undefined);
+  const closed = Promise.all([server[Symbol.asyncDispose](), tools?.[Symbol.asyncDispose]()]).then(() => undefined);
   const killTimer = setTimeout(() => runtime.kill(), graceMs);
   // The flows need part of the grace period, so they are stopped even if calls are still in flight.
   const late = delay(graceMs / 2, "calls are still in flight", { ref: false });

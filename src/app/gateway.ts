@@ -152,10 +152,19 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const shutdownSignal = closing.signal;
   const mount = createMount({ ...serverOptions, options, shutdownSignal });
   const apiPort = listen ? server.port : undefined;
-  const tools = { ...components, authenticator, editorSignIn, audit, serverOptions, apiPort, memory, shutdownSignal };
-  const nodeRed =
-    options.nodeRed.port === undefined ? undefined : await (await import("./tools.ts")).openTools(tools, stack);
-  toolsPort = nodeRed?.port;
+  const toolsOptions = {
+    ...components,
+    authenticator,
+    editorSignIn,
+    audit,
+    serverOptions,
+    apiPort,
+    memory,
+    shutdownSignal,
+  };
+  const tools =
+    options.nodeRed.port === undefined ? undefined : await (await import("./tools.ts")).openTools(toolsOptions, stack);
+  toolsPort = tools?.port;
   protectedPorts.add(toolsPort);
   if (cluster !== undefined) {
     // The port may have been chosen by the system.
@@ -190,14 +199,14 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
       ...(consoleUrl !== undefined && { consoleUrl }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
-      ...(nodeRed !== undefined && { nodeRedUrl: nodeRed.url }),
+      ...(tools !== undefined && { nodeRedUrl: tools.url }),
     },
     "started",
   );
   const resources = stack.move();
   let closed: Promise<void> | undefined;
   const close = async (delayMs: number): Promise<void> => {
-    await drain({ server, nodeRed, ...runtimes, log, delayMs, graceMs: options.drain.graceMs });
+    await drain({ server, tools, ...runtimes, log, delayMs, graceMs: options.drain.graceMs });
     await resources.disposeAsync();
   };
   return {
@@ -210,7 +219,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     docsUrl,
     socketPath,
     metricsUrl,
-    nodeRedUrl: nodeRed?.url,
+    nodeRedUrl: tools?.url,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {
       await Promise.all([certificates?.reload(), flowCertificates?.reload()]);

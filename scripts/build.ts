@@ -16,7 +16,7 @@ for (const path of [...outputs, ...workspaces.map((folder) => join(folder, "dist
   await rm(join(root, path), { recursive: true, force: true });
 }
 // Only the declarations: `npm run types` checks the types.
-const projects = ["tsconfig.build.json", "packages/client/tsconfig.build.json"];
+const projects = ["tsconfig.build.json", "packages/node-red/tsconfig.build.json"];
 execFileSync("tsc", ["--build", "--noCheck", ...projects], { cwd: root, stdio: "inherit" });
 await includeGeneratedCode(join(root, "packages/client/dist"));
 const client = await bundleClient();
@@ -41,6 +41,9 @@ async function includeGeneratedCode(dist: string): Promise<void> {
   ] as const) {
     await cp(join(compiled, from), join(dist, to), { recursive: true });
   }
+  // The declarations of the service refer to those of the generated code.
+  const isDeclaration = (path: string): boolean => !path.endsWith(".js");
+  await cp(join(compiled, "gen"), join(root, "dist/gen"), { recursive: true, filter: isDeclaration });
   await rm(compiled, { recursive: true });
   for (const file of await readdir(dist, { recursive: true })) {
     if (/\.(?:js|ts)$/.test(file)) {

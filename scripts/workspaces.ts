@@ -6,4 +6,5 @@ export const workspaces = [
   "packages/runtime",
   "packages/client",
   "packages/cli",
+  "packages/node-red",
 ];

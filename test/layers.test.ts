@@ -157,11 +157,11 @@ test("the linter finds what loads modules by names that it can't see", async () 
     "packages/runtime/src/child/node-red.ts": load,
     "packages/runtime/src/child/admin-server.ts":
       'import Module from "node:module";\nexport const load = Module.createRequire("/");\n',
-    "src/node-red/palette.ts":
+    "src/app/palette.ts":
       'import { createRequire as create } from "node:module";\nexport const load = create("/");\n',
   });
   expect(found).toEqual([
     "packages/runtime/src/child/admin-server.ts: packages/runtime/src/child/admin-server.ts must not load modules by createRequire",
-    "src/node-red/palette.ts: src/node-red/palette.ts must not load modules by createRequire",
+    "src/app/palette.ts: src/app/palette.ts must not load modules by createRequire",
   ]);
 });

@@ -9,6 +9,7 @@ type Layer = readonly [layers: string, packages?: string];
 export const ownPackages: Readonly<Record<string, readonly string[]>> = {
   src: ["@flowgate/base/*", "@flowgate/flows*"],
   "packages/cli/src": ["@flowgate/base/*", "@flowgate/flows*"],
+  "packages/node-red/src": ["@flowgate/base/*", "@flowgate/client", "@flowgate/flows/errors"],
 };
 
 /** The layers of each source tree, from its base to its entries: each names only those above it. */
@@ -80,10 +81,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base/decoding-limit.ts telemetry auth server/endpoints server/http server/memory server/pages server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
-    // Node-RED's tools, on a listener of their own.
-    "node-red": [
-      "base/json-limit.ts telemetry auth events store services server/http server/memory server/pipeline server/pipeline/guards",
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server @flowgate/runtime* fastify pino semver ws",
+    // The listener of Node-RED's tools.
+    "server/tools": [
+      "base/json-limit.ts telemetry auth server/http server/memory server/pipeline server/pipeline/guards",
+      "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway/server fastify",
     ],
     options: [
       "auth events events/webhooks services server/http server/pipeline",
@@ -91,8 +92,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     app: [
       `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts replicas auth deployments events health events/replicas events/webhooks
-        services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
-      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @flowgate/runtime* @opentelemetry/api pino",
+        services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards server/tools options`,
+      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @flowgate/node-red @flowgate/runtime* @opentelemetry/api fastify pino",
     ],
     "index.ts": ["store store/open-store.ts options app", "@flowgate/runtime"],
     // The commands of the service. The entry loads it.
@@ -181,6 +182,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "index.ts": [". command-line.ts run.ts"],
   },
 
+  // Node-RED's admin API and editor. Its service passes what it needs through `Host`.
+  "packages/node-red/src": {
+    ".": ["", "@bufbuild/protobuf @connectrpc/connect fastify mustache ws"],
+  },
+
   // The web console.
   "packages/console/src": {
     texts: [""],
@@ -202,13 +208,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 };
 
 /**
- * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the runtime process. Of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
+ * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the runtime process. Of Node-RED, the service loads only the function that writes the templates of subflows (`loaded-modules.ts`).
  * `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
  */
 export const loaders: ReadonlySet<string> = new Set([
   "packages/base/src/resolve-package.ts",
   "packages/runtime/src/child/node-red.ts",
-  "src/node-red/palette/modules.ts",
+  "packages/runtime/src/modules/loaded-modules.ts",
 ]);
 
 /** These import nothing of Node.js. */

@@ -4,7 +4,7 @@ import type { Listeners } from "./listeners.ts";
 import type { Runtimes } from "./runtimes.ts";
 
 type DrainOptions = Pick<Runtimes, "runtime" | "allRuntimes" | "probations"> &
-  Pick<Listeners, "server" | "nodeRed"> & {
+  Pick<Listeners, "server" | "tools"> & {
     readonly log: Logger;
     /** The time for which calls are still accepted while health reports not ready. */
     readonly delayMs: number;
@@ -15,7 +15,7 @@ type DrainOptions = Pick<Runtimes, "runtime" | "allRuntimes" | "probations"> &
 /** Shuts the service down without losing calls. What has not finished after `delayMs` plus `graceMs` is aborted. */
 export async function drain({
   server,
-  nodeRed,
+  tools,
   runtime,
   allRuntimes,
   probations,
@@ -36,7 +36,7 @@ export async function drain({
   probations[Symbol.dispose]();
   // Stops listening, sends both GOAWAY frames, ends streams with UNAVAILABLE, and waits for calls in flight.
   log.info(`draining: no new connections; calls in flight may take ${graceMs} ms`);
-  const closed = Promise.all([server[Symbol.asyncDispose](), nodeRed?.[Symbol.asyncDispose]()]).then(() => undefined);
+  const closed = Promise.all([server[Symbol.asyncDispose](), tools?.[Symbol.asyncDispose]()]).then(() => undefined);
   const killTimer = setTimeout(() => runtime.kill(), graceMs);
   // The flows need part of the grace period, so they are stopped even if calls are still in flight.
   const late = delay(graceMs / 2, "calls are still in flight", { ref: false });

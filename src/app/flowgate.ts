@@ -101,14 +101,14 @@ function announce(
   { options, listen, log, version, certificates, flowCertificates, runtime, users, ...parts }: OpenParts,
   resources: AsyncDisposableStack,
 ): Flowgate {
-  const { server, mount, nodeRed, metricsServer } = parts;
+  const { server, mount, tools, metricsServer } = parts;
   const addresses = {
     url: server.url,
     socketPath: server.socketPath,
     consoleUrl: options.console && listen ? `${server.url}/console` : undefined,
     docsUrl: options.docs && listen ? `${server.url}/docs` : undefined,
     metricsUrl: metricsServer?.url,
-    nodeRedUrl: nodeRed?.url,
+    nodeRedUrl: tools?.url,
   };
   const shown = Object.entries(addresses).filter(([, address]) => address !== undefined && address !== "");
   log.info({ version, ...Object.fromEntries(shown) }, "started");

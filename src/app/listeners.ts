@@ -1,13 +1,12 @@
 import type { Server } from "../server/open-server.ts";
 import type { MetricsServer } from "../server/endpoints/metrics.ts";
-import type { NodeRedListener } from "../node-red/listener.ts";
+import type { ToolsListener } from "../server/tools/listener.ts";
 import type { Authentication } from "./authentication.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Live } from "./events.ts";
 import { openMetricsPort } from "./metrics.ts";
 import { createMount } from "./mount.ts";
 import type { Mount } from "./mounted-api.ts";
-import { openNodeRed } from "./node-red.ts";
 import type { Runtimes } from "./runtimes.ts";
 import { createMemoryBudget, openServer } from "../server/open-server.ts";
 import type { ServerOptions } from "../server/server-options.ts";
@@ -20,7 +19,7 @@ export type Listeners = {
   /** The API for a server of the program. */
   readonly mount: Mount;
   /** Undefined: Node-RED's admin API is not served. */
-  readonly nodeRed: NodeRedListener | undefined;
+  readonly tools: ToolsListener | undefined;
   /** Undefined: metrics have no port of their own. */
   readonly metricsServer: MetricsServer | undefined;
 };
@@ -48,15 +47,17 @@ export async function openListeners(
   stack.defer(() => closing.abort());
   const shutdownSignal = closing.signal;
   const mount = createMount({ ...serverOptions, options, shutdownSignal });
-  const nodeRed = await openNodeRed({ ...parts, serverOptions, memory, shutdownSignal }, stack);
-  if (nodeRed !== undefined) {
-    ports.opened("nodeRed", nodeRed.port);
+  const toolsOptions = { ...parts, serverOptions, memory, shutdownSignal };
+  const tools =
+    options.nodeRed.port === undefined ? undefined : await (await import("./tools.ts")).openTools(toolsOptions, stack);
+  if (tools !== undefined) {
+    ports.opened("tools", tools.port);
   }
   const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
   if (metricsServer !== undefined) {
     ports.opened("metrics", Number(new URL(metricsServer.url).port));
   }
-  return { server, mount, nodeRed, metricsServer };
+  return { server, mount, tools, metricsServer };
 }
 
 /** Stands for the server with `listen: false`. */

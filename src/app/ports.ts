@@ -4,7 +4,7 @@ import { ProtectedPorts, type WritableFolders, canFlowsWrite, endpointOf, protec
 import type { Store } from "../store/store.ts";
 
 /** The listeners whose port other parts need to know. */
-type ListenerName = "api" | "nodeRed" | "metrics";
+type ListenerName = "api" | "tools" | "metrics";
 
 /** The ports of this service, as they become known. Flows can't connect to or listen on any of them. */
 export class Ports {

@@ -78,7 +78,7 @@ function clients({ options, users, ports }: ServerParts): ClientOptions {
   return {
     browserSafety: {
       ...browserSafety(options, () => users.adminAuth()),
-      toolsPort: () => ports.of("nodeRed"),
+      toolsPort: () => ports.of("tools"),
     },
     cors: options.cors,
     trustedProxies: options.trustedProxies,

@@ -22,7 +22,7 @@ export type EditorSignInOptions = {
 type EditorRequest = { readonly secret: string; readonly expiresAtMs: number };
 
 /** The time limit for signing in with a browser. */
-export const editorRequestSeconds = 600;
+const editorRequestSeconds = 600;
 /** The time limit for the editor's page to load and send the code. */
 const handoverMs = 60_000;
 
@@ -48,12 +48,13 @@ export class EditorSignIn {
   }
 
   /** Returns the sign-in URL for a browser, and the secret that the browser must keep until it is back. */
-  begin(): { readonly location: string; readonly secret: string } {
+  begin(): { readonly location: string; readonly secret: string; readonly expiresInSeconds: number } {
     const { signInOrigin, sealer, now } = this.#options;
     const secret = randomBytes(32).toString("base64url");
     const request: EditorRequest = { secret, expiresAtMs: now() + editorRequestSeconds * 1000 };
     const query = new URLSearchParams({ editor: sealer.seal("editor", request).toString("base64url") });
-    return { location: `${signInOrigin}${signInPaths.signIn}?${query.toString()}`, secret };
+    const location = `${signInOrigin}${signInPaths.signIn}?${query.toString()}`;
+    return { location, secret, expiresInSeconds: editorRequestSeconds };
   }
 
   /** The secret in a request of the editor. Throws `invalid_token` if the editor has not sent it, or some time ago. */

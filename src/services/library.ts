@@ -27,8 +27,37 @@ export function libraryService(documents: Pick<DocumentStore, "put">): ServiceIm
   };
 }
 
+/** Reads the library, for Node-RED's editor. */
+export function libraryReader(documents: Pick<DocumentStore, "find" | "list" | "listFolders">) {
+  const folderOf = (type: string, path: string): string => {
+    assertEntry(type, path);
+    return path === "" ? `library/${type}/` : `library/${type}/${path.replace(/\/$/, "")}/`;
+  };
+  return {
+    /** The content of an entry; of flows also by the name without `.json`. */
+    async find(type: string, path: string): Promise<string | undefined> {
+      assertEntry(type, path);
+      const names = new Set([`library/${type}/${path}`, nameOf(type, path)]);
+      for (const name of names) {
+        const found = await documents.find(name);
+        if (found !== undefined) {
+          return found.content;
+        }
+      }
+      return undefined;
+    },
+    folders: (type: string, path: string) => documents.listFolders(folderOf(type, path)),
+    /** The first `documentsOfPage` entries in a folder, after the one with the name `after`. */
+    async entries(type: string, path: string, after?: string) {
+      const folder = folderOf(type, path);
+      const page = await documents.list(folder, after && folder + after);
+      return page.map(({ name, details }) => ({ name: name.slice(folder.length), details }));
+    },
+  };
+}
+
 /** Validates a type, and the path of an entry or a folder, which may be empty. Throws `invalid_argument`. */
-export function assertEntry(type: string, path: string): void {
+function assertEntry(type: string, path: string): void {
   const parts = path.replace(/\/$/, "").split("/");
   const isValid =
     /^[\w-]{1,64}$/.test(type) &&
@@ -43,7 +72,7 @@ export function assertEntry(type: string, path: string): void {
 }
 
 /** The document of an entry, named as Node-RED names files. */
-export function nameOf(type: string, path: string): string {
+function nameOf(type: string, path: string): string {
   return `library/${type}/${type === "flows" && !path.endsWith(".json") ? `${path}.json` : path}`;
 }
 

@@ -22,7 +22,7 @@ const signs: readonly RegExp[] = [
 /** These have names of other formats that look like internals. */
 const formats: ReadonlySet<string> = new Set([
   "packages/cli/src/node-red/user-folder.ts",
-  "src/node-red/comms/messages.ts",
+  "packages/node-red/src/comms/messages.ts",
 ]);
 
 function usesInternals(code: string): boolean {

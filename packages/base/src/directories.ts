@@ -1,6 +1,7 @@
 import { type Dirent, mkdirSync, readdirSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { hasCode } from "./error-code.ts";
+import { hasCode, isScarcity } from "./error-code.ts";
 
 /**
  * Creates the directory and its missing parents with the given mode; an existing directory is left unchanged. Throws ENOENT
@@ -50,4 +51,16 @@ export function* walkDirectory(directory: string): Generator<Dirent> {
 /** Whether a path is the folder or in it, as far as its text says. */
 export function isWithin(folder: string, path: string): boolean {
   return !/^\.\.(?:\/|$)/.test(relative(folder, path));
+}
+
+/** The sorted names of what is in a directory; none if it can't be read. Rejects if the system lacks resources. */
+export async function readNames(directory: string): Promise<string[]> {
+  try {
+    return (await readdir(directory)).toSorted();
+  } catch (error) {
+    if (isScarcity(error)) {
+      throw error;
+    }
+    return [];
+  }
 }

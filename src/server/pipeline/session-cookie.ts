@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { BrowserSession } from "../../auth/caller.ts";
 import { isConfidentialUrl } from "@flowgate/base/addresses";
+import { readCookie } from "@flowgate/base/cookies";
 import { FlowgateError } from "@flowgate/flows/errors";
 
 /** The header of calls that change something, with any value. Pages of other origins can't send it without a preflight. */
@@ -85,25 +86,4 @@ export class SessionCookies {
       (site !== undefined && site !== "same-origin" && site !== "none")
     );
   }
-}
-
-/**
- * The value of a cookie (RFC 6265, section 4.2.1); undefined: it is missing, or has several values. Another program on this host has set one
- * of them then, and could make the browser act in a session of its own.
- */
-export function readCookie(header: string | undefined, name: string): string | undefined {
-  const values = readCookies(header, name);
-  return values.length === 1 ? values[0] : undefined;
-}
-
-/** The different values of a cookie: a browser can have several, for different paths and domains. */
-export function readCookies(header: string | undefined, name: string): string[] {
-  const values = (header?.split(";") ?? []).flatMap((pair) => {
-    const equals = pair.indexOf("=");
-    // Only these characters: a name after other white space would be one that browsers do not protect by its prefix.
-    return equals !== -1 && pair.slice(0, equals).replaceAll(/^[ \t]+|[ \t]+$/g, "") === name
-      ? [pair.slice(equals + 1).trim()]
-      : [];
-  });
-  return [...new Set(values)];
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { cookiesAtRequests, readCookie, SessionCookies } from "../../../src/server/pipeline/session-cookie.ts";
+import { readCookie } from "@flowgate/base/cookies";
+import { cookiesAtRequests, SessionCookies } from "../../../src/server/pipeline/session-cookie.ts";
 
 test("cookies over TLS have the prefix that binds them to the host", () => {
   const cookies = new SessionCookies("https://flows.example");

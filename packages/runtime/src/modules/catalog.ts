@@ -104,7 +104,7 @@ type DeclaredSet = Omit<InstalledSet, "isEnabled">;
 let coreSets: readonly DeclaredSet[] | undefined;
 
 async function readCoreSets(dir: string): Promise<readonly DeclaredSet[]> {
-  const { files } = await scanCore(dir);
+  const files = await scanCore(dir);
   const sets = await readEach(
     dir,
     files.map((file) => [coreSetOf(file), file] as const),

@@ -27,25 +27,20 @@ export function coreSetOf(file: string): string {
   return basename(file).replace(/^\d+-|\.c?js$/g, "");
 }
 
-/** The programs below a folder that have a template beside them, and the folders of icons. */
-export async function scanCore(dir: string): Promise<{ readonly files: string[]; readonly iconDirs: string[] }> {
+/** The programs below a folder that have a template beside them. */
+export async function scanCore(dir: string): Promise<string[]> {
   const entries = (await readdir(dir, { withFileTypes: true })).toSorted((one, other) =>
     one.name < other.name ? -1 : 1,
   );
   const names = new Set(entries.map(({ name }) => name));
   const files: string[] = [];
-  const iconDirs: string[] = [];
   for (const entry of entries) {
     const path = join(dir, entry.name);
     if (entry.isFile() && /\.c?js$/.test(entry.name) && names.has(entry.name.replace(/\.c?js$/, ".html"))) {
       files.push(path);
-    } else if (entry.isDirectory() && entry.name === "icons") {
-      iconDirs.push(path);
-    } else if (entry.isDirectory() && !/^(?:\..*|lib|node_modules|test|locales)$/.test(entry.name)) {
-      const below = await scanCore(path);
-      files.push(...below.files);
-      iconDirs.push(...below.iconDirs);
+    } else if (entry.isDirectory() && !/^(?:\..*|lib|icons|node_modules|test|locales)$/.test(entry.name)) {
+      files.push(...(await scanCore(path)));
     }
   }
-  return { files, iconDirs };
+  return files;
 }

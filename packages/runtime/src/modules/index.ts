@@ -19,6 +19,7 @@ export { formatModule, isModuleName, isVersionRange, type ModuleSpec } from "@fl
 export { signModules } from "./catalog.ts";
 export { noneDisabled, readDisabled, type Disabled } from "./disabled.ts";
 export { isSetName } from "./disable.ts";
+export { listLoadedModules, type LoadedModule, type LoadedSet } from "./loaded-modules.ts";
 export { readSubflows } from "./subflows.ts";
 export { coreModule, coreSetOf, explainReserved, findCoreDir, scanCore } from "./core-nodes.ts";
 export { isNodeRedName } from "@flowgate/base/module-names";

@@ -44,11 +44,11 @@ test("is a library with types", async () => {
   const program = join(folder, "program.mts");
   await writeFile(
     program,
-    `import { type Gateway, openFlowgate, parseOptions } from "flowgate";
+    `import { type Flowgate, openFlowgate, parseOptions } from "flowgate";
      import { FlowsService } from "@flowgate/client";
      import { createGateway, openapi } from "@flowgate/gateway";
      import document from "flowgate/openapi.json" with { type: "json" };
-     export const open: () => Promise<Gateway> = () => openFlowgate(parseOptions({ port: 0 }));
+     export const open: () => Promise<Flowgate> = () => openFlowgate(parseOptions({ port: 0 }));
      // @ts-expect-error: a port is a number
      export const wrong = () => parseOptions({ port: "0" });
      console.log(typeof openFlowgate, FlowsService.typeName, typeof openapi, typeof createGateway, document.info.title);`,

@@ -157,8 +157,7 @@ test("the linter finds what loads modules by names that it can't see", async () 
     "packages/runtime/src/child/node-red.ts": load,
     "packages/runtime/src/child/admin-server.ts":
       'import Module from "node:module";\nexport const load = Module.createRequire("/");\n',
-    "src/app/palette.ts":
-      'import { createRequire as create } from "node:module";\nexport const load = create("/");\n',
+    "src/app/palette.ts": 'import { createRequire as create } from "node:module";\nexport const load = create("/");\n',
   });
   expect(found).toEqual([
     "packages/runtime/src/child/admin-server.ts: packages/runtime/src/child/admin-server.ts must not load modules by createRequire",

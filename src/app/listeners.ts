@@ -1,12 +1,12 @@
 import type { Server } from "../server/open-server.ts";
 import type { MetricsServer } from "../server/endpoints/metrics.ts";
 import type { ToolsListener } from "../server/tools/listener.ts";
-import type { Authentication } from "./authentication.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Live } from "./events.ts";
 import { openMetricsPort } from "./metrics.ts";
 import { createMount } from "./mount.ts";
 import type { Mount } from "./mounted-api.ts";
+import type { Services } from "./open-services.ts";
 import type { Runtimes } from "./runtimes.ts";
 import { createMemoryBudget, openServer } from "../server/open-server.ts";
 import type { ServerOptions } from "../server/server-options.ts";
@@ -26,7 +26,7 @@ export type Listeners = {
 
 type ListenersOptions = Foundation &
   Pick<Runtimes, "runtime"> &
-  Pick<Authentication, "authenticator" | "editorSignIn" | "audit"> & {
+  Pick<Services, "authenticator" | "editorSignIn" | "audit" | "implementations"> & {
     readonly live: Live;
     readonly metrics: Metrics | undefined;
     readonly serverOptions: ServerOptions;

@@ -7,7 +7,7 @@ import { decryptCredentials } from "@flowgate/flows/encrypted";
 import { openPreparation } from "../deployments/preparation/preparation.ts";
 import { publishTokens } from "../events/token-events.ts";
 import type { ServerOptions } from "../server/server-options.ts";
-import { createRoutes } from "../services/api.ts";
+import { type Implementations, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
 import { contextService } from "../services/context.ts";
@@ -34,6 +34,7 @@ import type { Runtimes } from "./runtimes.ts";
 /** The routes and the authentication of their callers. */
 export type Services = Authentication &
   Pick<ServerOptions, "routes"> & {
+    readonly implementations: Implementations;
     /** Measures its operations, and publishes changes of tokens. */
     readonly store: Store;
     readonly observer: Observer;
@@ -50,18 +51,20 @@ export async function openServices(parts: ServicesOptions, stack: AsyncDisposabl
   const onUsersReload: Parameters<typeof openAuthentication>[0]["onUsersReload"] = (action, detail) =>
     void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
   const authentication = await openAuthentication({ ...parts, store, onUsersReload }, stack);
+  const implementations = openImplementations({ ...parts, ...authentication, store, observer }, stack);
   return {
     ...authentication,
     store,
     observer,
-    routes: openRoutes({ ...parts, ...authentication, store, observer }, stack),
+    implementations,
+    routes: createRoutes(implementations),
   };
 }
 
 type RoutesOptions = ServicesOptions & Authentication & { readonly observer: Observer };
 
 /** The services, with the worker threads that they use. */
-function openRoutes(
+function openImplementations(
   {
     options,
     version,
@@ -80,7 +83,7 @@ function openRoutes(
     ...others
   }: RoutesOptions,
   stack: AsyncDisposableStack,
-): ServerOptions["routes"] {
+): Implementations {
   const { audit, authenticator, observer } = others;
   const secrets = (): readonly string[] => {
     const { credentialSecret, previousCredentialSecrets } = others.users.secrets();
@@ -106,7 +109,7 @@ function openRoutes(
   const { required, expiryDays, maxOpen, maxOpenPerUser } = options.approvals;
   const approvals = new Approvals(required);
   const deploying = { store: flows, deployer, preparation, decrypt, analysis, modules, runtime, monitor };
-  return createRoutes({
+  return {
     auth: authService(authenticator),
     flows: flowsService({ ...deploying, approvals }),
     proposals: proposalsService({
@@ -149,5 +152,5 @@ function openRoutes(
     events: eventsService({ ...live, audit, calls: stack.use(new OpenCalls({ authenticator, tokens: store.tokens })) }),
     logs: logsService(live.journal),
     replicas: live.replicas?.service,
-  });
+  };
 }

@@ -27,7 +27,7 @@ import { createErrorLog, internalMessage, toConnectError, toFailure } from "../s
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { createUpgradeCheck, type OwnHosts } from "../server/tools/access.ts";
 import { createRequestLimits } from "../server/tools/request-limits.ts";
-import { accessRules } from "../services/api.ts";
+import { accessRules, createRoutes } from "../services/api.ts";
 import { authService } from "../services/auth.ts";
 import { eventsService } from "../services/events.ts";
 import { libraryReader } from "../services/library.ts";
@@ -35,15 +35,15 @@ import { assertRunner, callRunner } from "../services/runner.ts";
 import type { DocumentStore } from "../store/document-store.ts";
 import { silentObserver } from "../telemetry/observer.ts";
 import { InProcessApi } from "./in-process-api.ts";
-import type { Authentication } from "./authentication.ts";
 import type { Live } from "./events.ts";
 import type { Foundation } from "./foundation.ts";
+import type { Services } from "./open-services.ts";
 import { type Runtimes, disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
 import { ToolCallers } from "./tool-callers.ts";
 
 export type ToolsHostOptions = Pick<Foundation, "options" | "store" | "ports" | "log"> &
   Pick<Runtimes, "runtime"> &
-  Pick<Authentication, "authenticator" | "editorSignIn" | "audit"> & {
+  Pick<Services, "authenticator" | "editorSignIn" | "audit" | "implementations"> & {
     readonly serverOptions: ServerOptions;
     /** The budget that request bodies of all listeners share. */
     readonly memory: MemoryBudget | undefined;
@@ -61,13 +61,10 @@ export function createToolsHost(allOptions: ToolsHostOptions, stack: AsyncDispos
   const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const openCalls = stack.use(new OpenCalls({ authenticator: tools, tokens: store.tokens }));
   const gate = createGate(tools, accessRules, audit);
+  // The API's own services for authentication and events accept other tokens.
   const auth = authService(tools);
   const events = eventsService({ ...live, audit, calls: openCalls });
-  const routes = (router: ConnectRouter): void => {
-    allOptions.serverOptions.routes(router);
-    // Those of the API accept other tokens.
-    router.service(AuthService, auth).service(EventsService, events);
-  };
+  const routes = createRoutes({ ...allOptions.implementations, auth, events });
   const toError = (error: unknown, context: HandlerContext): ConnectError => toFailure(error, log, context);
   const api = new InProcessApi({ routes, gate, toError });
   const limit = createRequestLimits({ memory, observer });

@@ -345,13 +345,13 @@ describe("a response that the client does not read", () => {
         }
       }
       const serve = serving((exchange) => exchange.send(okResponse(form === "whole" ? bytes : inChunks())));
-      // If the machine stops this process for as long, the slow client is disconnected too.
-      await using server = await listen({ anonymousStallTimeoutMs: 1_000, requestTimeoutMs: 1_500 }, serve);
+      // Longer than a busy machine stops this process, and shorter than the slow client takes.
+      await using server = await listen({ anonymousStallTimeoutMs: 4_000, requestTimeoutMs: 5_000 }, serve);
       using slow = await openRaw2(server.port);
       using stalled = await openRaw2(server.port);
       slow.write(get(1));
       stalled.write(get(1));
-      const more = (streamId: number) => frame(type.windowUpdate, 0, streamId, uint32(1_000));
+      const more = (streamId: number) => frame(type.windowUpdate, 0, streamId, uint32(500));
       using _growing = drip(slow, () => Buffer.concat([more(0), more(1)]));
       await isReset(stalled);
       const received = await slow.untilTrue((text) => text.length > bytes.length);

@@ -11,9 +11,11 @@ export const pageUrl = new URL("../docs/cli.md", import.meta.url);
 
 const introduction = `# Command line
 
-\`flowgate\` is both the service and its client. Without a command, it starts the service. \`flowgate COMMAND --help\` prints the help of a
-command with all its examples. This page is a summary that is generated from the same definitions (\`npm run docs\`). Options of the
-service are described in [configuration](configuration.md#options).
+\`flowgate\` is both the service and its client. Without a command, it starts the service. The package
+[\`@flowgate/cli\`](../packages/cli/README.md) has the same commands without those that run the service or work with its files.
+
+\`flowgate COMMAND --help\` prints the help of a command with all its examples. This page is a summary that is generated from the same
+definitions (\`npm run docs\`). Options of the service are described in [configuration](configuration.md#options).
 
 ## Exit codes
 

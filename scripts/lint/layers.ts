@@ -101,7 +101,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "store store/open-store.ts auth options",
       "@bufbuild/protobuf @flowgate/cli* @flowgate/client @flowgate/runtime* commander yaml zod",
     ],
-    "cli/main.ts": ["store/open-store.ts app cli", "@flowgate/cli*"],
+    "cli/run.ts": ["store/open-store.ts app cli", "@flowgate/cli*"],
+    "cli/main.ts": ["cli/run.ts", "@flowgate/cli/compile-cache"],
   },
 
   // Knows nothing of nodes and flows.

@@ -7,26 +7,13 @@ if (isService) {
   // keep the memory. Other commands end before their memory matters, and collecting garbage takes a sixth of their time.
   setFlagsFromString("--semi-space-growth-factor=1");
 }
-const { useCompileCache, useUserCompileCache } = await import("@flowgate/cli/compile-cache");
+const { useUserCompileCache } = await import("@flowgate/cli/compile-cache");
 if (!isService) {
   useUserCompileCache(process.env);
 }
-const { readVersion, runCommandLine } = await import("@flowgate/cli");
-const { createServiceCommands } = await import("./service-commands.ts");
+const { run } = await import("./run.ts");
 
-const service = createServiceCommands({
-  async openFlowgate(options) {
-    const { openFlowgate } = await import("../app/flowgate.ts");
-    const flowgate = await openFlowgate(options);
-    // V8's default. Most of what is allocated while the flows start is long-lived too.
-    setTimeout(() => setFlagsFromString("--semi-space-growth-factor=2"), 5_000).unref();
-    return flowgate;
-  },
-  migrateStore: async (...migration) => (await import("../store/open-store.ts")).migrateStore(...migration),
-  beforeLoad: useCompileCache,
-  exit: (code) => process.exit(code),
-});
-await runCommandLine({ version: readVersion(import.meta.url), service });
+await run();
 
 /** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
 function startsService(first = "serve"): boolean {

@@ -48,6 +48,7 @@ test.each([
     "cli/local-actions.ts",
     "cli/main.ts",
     "cli/option-flags.ts",
+    "cli/run.ts",
     "cli/service-commands.ts",
   ]);
   expect(["@connectrpc", "yaml", "zod"].filter((name) => stderr.includes(`node_modules/${name}/`))).toEqual(packages);

@@ -1,10 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import { ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
+import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { createNodeHandler } from "@flowgate/gateway/node";
 import { type Host, type RevisionUrl, withoutMarkup } from "@flowgate/node-red";
-import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { clientKeyOf } from "../auth/caller.ts";
 import { createGate } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";

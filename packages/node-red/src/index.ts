@@ -58,7 +58,7 @@ export function serveNodeRed(app: FastifyInstance, options: NodeRedOptions): Asy
   addPaletteRoutes(app, palette, client && join(client.publicDir, "red", "images", "icons", "arrow-in.svg"));
   if (editor !== undefined && client !== undefined) {
     const { cacheDir, catalogue } = editor;
-    addEditorRoutes(app, { client, cacheDir, catalogue, host, closing: closing.signal });
+    addEditorRoutes(app, { client, cacheDir, catalogue, host });
   }
   addAbsentRoutes(app);
   addRegisteredRoutes(app, host.runtime, closing.signal);

@@ -58,8 +58,11 @@ const waitMs = 3_000;
 
 const temporaryEnd = ".tmp";
 
-/** The files of Node-RED's editor that browsers load. Each is compressed once, and the result kept on the disk until the version changes. */
-export class EditorFiles {
+/**
+ * The files of Node-RED's editor that browsers load. Each is compressed once, and the result kept on the disk until the version changes.
+ * Disposing skips what is not compressed yet; nothing is written to the disk afterwards.
+ */
+export class EditorFiles implements AsyncDisposable {
   readonly #publicDir: string;
   readonly #cacheDir: string;
   readonly #version: string;
@@ -70,6 +73,7 @@ export class EditorFiles {
   #queue: Promise<void> = Promise.resolve();
   /** By the paths of the results. */
   readonly #compressions = new Map<string, Promise<void>>();
+  #isClosed = false;
 
   constructor({ publicDir, cacheDir, version }: EditorFilesOptions) {
     this.#publicDir = publicDir;
@@ -112,9 +116,9 @@ export class EditorFiles {
   }
 
   /** Compresses what is not compressed yet, before someone asks for it. A file that is asked for meanwhile is the next one. */
-  async compressAll(signal: AbortSignal): Promise<void> {
+  async compressAll(): Promise<void> {
     for (const name of await this.#paths) {
-      const { path, kept } = (!signal.aborted && (await this.find(name))) || {};
+      const { path, kept } = (!this.#isClosed && (await this.find(name))) || {};
       if (path !== undefined && kept !== undefined) {
         await this.#compress(path, kept, "br");
       }
@@ -124,9 +128,15 @@ export class EditorFiles {
   /** Once, also if the result can't be kept. */
   #compress(path: string, kept: string, encoding: Encoding): Promise<void> {
     return this.#compressions.getOrInsertComputed(`${kept}.${encoding}`, (target) => {
-      this.#queue = this.#queue.then(() => compressTo(target, path, encoding));
+      this.#queue = this.#queue.then(() => (this.#isClosed ? undefined : compressTo(target, path, encoding)));
       return this.#queue;
     });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    await this.#canKeep;
+    await this.#queue;
   }
 }
 

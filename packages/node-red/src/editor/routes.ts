@@ -19,8 +19,6 @@ export type EditorRoutesOptions = {
   /** The URL of the list of modules that can be installed; undefined: there is none. */
   readonly catalogue: string | undefined;
   readonly host: Pick<Host, "modules">;
-  /** Once it is aborted, no further files are compressed. */
-  readonly closing: AbortSignal;
 };
 
 const open = { config: publicRoute };
@@ -28,15 +26,16 @@ const open = { config: publicRoute };
 /** The page of Node-RED's editor, and its files, which contain nothing of the service and its flows. */
 export function addEditorRoutes(
   app: FastifyInstance,
-  { client, cacheDir, catalogue, host, closing }: EditorRoutesOptions,
+  { client, cacheDir, catalogue, host }: EditorRoutesOptions,
 ): void {
   /** The folder of Node-RED's own nodes. */
   const coreDir = async (): Promise<string> => (await host.modules())[0]?.dir ?? "";
   const files = new EditorFiles({ ...client, cacheDir });
   app.addHook("onReady", async () => {
     // A file that can't be read is not served either.
-    files.compressAll(closing).catch(() => {});
+    files.compressAll().catch(() => {});
   });
+  app.addHook("onClose", () => files[Symbol.asyncDispose]());
   const policy = editorPolicy(catalogue === undefined ? undefined : new URL(catalogue).origin);
   let page: Promise<string> | undefined;
 

@@ -17,11 +17,6 @@ async function read(files: EditorFiles, path: string, encoding?: Encoding) {
   return { body, encoding: found?.encoding };
 }
 
-async function compressAll(files: EditorFiles): Promise<void> {
-  await files.compressAll(AbortSignal.abort());
-  await files.compressAll(new AbortController().signal);
-}
-
 test("a file is compressed once, at the latest when it is asked for, and the results of other versions are removed", async () => {
   await using folder = await createFolder();
   const publicDir = join(folder.path, "public");
@@ -33,7 +28,7 @@ test("a file is compressed once, at the latest when it is asked for, and the res
   });
 
   const files = new EditorFiles({ publicDir, cacheDir, version: "2.0.0" });
-  await Promise.all([compressAll(files), compressAll(files)]);
+  await Promise.all([files.compressAll(), files.compressAll()]);
   const names = await readdir(join(cacheDir, "2.0.0"));
   expect(names).toEqual([expect.stringMatching(/^a%2Ffile\.js-5000-\d+\.br$/)]);
   const brotli = await read(files, "a/file.js", "br");
@@ -47,7 +42,7 @@ test("a file is compressed once, at the latest when it is asked for, and the res
   // What is kept is used.
   await writeFile(join(cacheDir, "2.0.0", names[0] ?? ""), "kept");
   const next = new EditorFiles({ publicDir, cacheDir, version: "2.0.0" });
-  await compressAll(next);
+  await next.compressAll();
   expect((await read(next, "a/file.js", "br")).body?.toString()).toBe("kept");
 });
 
@@ -65,12 +60,28 @@ test("a file that has changed is compressed again, and has another validator", a
   expect(brotliDecompressSync(body ?? "").toString()).toBe(`${content}changed`);
 });
 
+test("disposing skips what is not compressed yet, and nothing is written afterwards", async () => {
+  await using folder = await createFolder();
+  await writeFiles(folder.path, { "public/a.js": content, "public/b.js": content, "public/c.js": content });
+  const cacheDir = join(folder.path, "cache");
+  const files = new EditorFiles({ publicDir: join(folder.path, "public"), cacheDir, version: "2.0.0" });
+  const compressed = files.compressAll();
+  const { body } = await read(files, "a.js", "br");
+  expect(body?.length).toBeLessThan(content.length);
+  await files[Symbol.asyncDispose]();
+  const names = await readdir(join(cacheDir, "2.0.0"));
+  await compressed;
+  expect((await read(files, "c.js", "gzip")).encoding).toBeUndefined();
+  expect(await readdir(join(cacheDir, "2.0.0"))).toEqual(names);
+  expect(names.filter((name) => name.endsWith(".tmp"))).toEqual([]);
+});
+
 test("nothing is compressed where the results can't be kept", async () => {
   await using folder = await createFolder();
   await writeFiles(folder.path, { "public/file.js": content });
   const publicDir = join(folder.path, "public");
   const files = new EditorFiles({ publicDir, cacheDir: join(publicDir, "file.js", "cache"), version: "2.0.0" });
-  await compressAll(files);
+  await files.compressAll();
   const { body, encoding } = await read(files, "file.js", "br");
   expect([body?.toString(), encoding]).toEqual([content, undefined]);
 });

@@ -37,7 +37,7 @@ export type Foundation = Pick<Configuration, "options" | "listen" | "log"> & {
   readonly certificates: Certificates | undefined;
   /** The certificates of the port of HTTP-in nodes; undefined without TLS. */
   readonly flowCertificates: Certificates | undefined;
-  /** Names the processes of the flows, for the next start. */
+  /** Names the runtime processes, for the next start. */
   readonly processFile: string;
 };
 

@@ -15,7 +15,7 @@ const { run } = await import("./run.ts");
 
 await run();
 
-/** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
+/** True if these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
 function startsService(first = "serve"): boolean {
   const isFlag = first.startsWith("-") && !["--help", "-h", "--version", "-V"].includes(first);
   return isFlag || first === "serve";

@@ -32,7 +32,7 @@ export type InstallFlags = {
   readonly allowGit?: true;
 };
 
-/** What the configuration of the service says about modules. */
+/** The module settings of the service's configuration. */
 type LocalOptions = Pick<Options, "dataDir" | "modules">;
 
 export async function listModules(output: Output, { dataDir }: LocalOptions): Promise<void> {

@@ -5,7 +5,7 @@ type Setting = {
   readonly flag: string;
   readonly variable: string;
   readonly path: readonly string[];
-  /** What the value is. */
+  /** A placeholder for the value in `--help`. */
   readonly hint: "address" | "mode" | "number" | "path" | "url";
   readonly help: string;
 };

@@ -1,7 +1,7 @@
 import type { Options } from "../options/parse.ts";
 import type { migrateStore } from "../store/open-store.ts";
 
-/** What the commands need of the entry point. */
+/** The functions that the commands need from the entry point. */
 export interface Program {
   /** Loads the service. Only `serve` calls it, so that the other commands are fast. */
   readonly openFlowgate: (options: Options) => Promise<RunningGateway>;

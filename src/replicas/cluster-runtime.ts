@@ -17,7 +17,7 @@ type ClusterRuntimeOptions = {
   /** That of this replica. */
   readonly runtime: Pick<Runtime, "apply">;
   readonly cluster: Pick<Cluster, "replicas" | "onChange">;
-  /** Whether the flows are to run. */
+  /** True if the flows are to run. */
   readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
   /** Time limit of a deployment; longer for very large ones. */
   readonly deadlineMs: number;

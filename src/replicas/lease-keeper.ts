@@ -7,9 +7,9 @@ import { type Fence, type Instant, addMs, msUntil, currentInstant } from "@flowg
 type KeeperOptions = {
   readonly cluster: Pick<Cluster, "lease" | "onChange">;
   readonly leaseMs: number;
-  /** Whether another replica should hold the lease. Asked before each renewal, and when the replicas have changed. */
+  /** True if another replica should hold the lease. Asked before each renewal, and when the replicas have changed. */
   readonly yields: () => boolean;
-  /** Whether this replica can't run flows yet. Asked before it acquires the lease. Defaults to no. */
+  /** True if this replica can't run flows yet. Asked before it acquires the lease. Defaults to false. */
   readonly isPreparing?: () => boolean;
   readonly log: Logger;
 };

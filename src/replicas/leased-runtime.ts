@@ -26,7 +26,7 @@ type LeasedRuntimeOptions = {
   readonly keeper: LeaseKeeper;
   /** Opens a runtime that runs the newest revision. */
   readonly open: (fence: Fence) => Runtime;
-  /** What isolates the flows. */
+  /** The boundary that isolates the flows. */
   readonly boundary?: Boundary | undefined;
   /** As in `RuntimeOptions`. */
   readonly modulesProblem?: RuntimeOptions["modulesProblem"];
@@ -245,7 +245,7 @@ class LeasedRuntime implements Runtime {
     this.#reporter.set("standby", `only the replica that holds the lease runs the flows${here}`);
   }
 
-  /** What was missing may have been installed since. */
+  /** Called when missing modules may have been installed. */
   #forgetMissing(): void {
     if (this.#incomplete === undefined) {
       return;

@@ -18,7 +18,7 @@ type Runner = Replica & { readonly run: ReplicaRun };
 
 const idleStates: ReadonlySet<string> = new Set(["standby", "disabled", "stopped"]);
 
-/** Whether a replica in this state of its runtime runs flows, or is going to. */
+/** True if a replica in this state of its runtime runs flows, or is going to. */
 export function isRunnerState(state: ReplicaStatus["state"]): boolean {
   return !idleStates.has(state);
 }
@@ -33,12 +33,12 @@ export function namesOfRunning(replicas: readonly Replica[]): string[] {
   return replicas.filter(({ state }) => isRunnerState(state)).map(({ name }) => name);
 }
 
-/** Whether a replica is going to run flows that were stopped, but has not read yet that they are to be started. */
+/** True if a replica is going to run flows that were stopped, but has not read yet that they are to be started. */
 export function awaitsStart({ isStopped = false, mode, isSelf }: Replica): boolean {
   return isStopped && mode === "each" && !isSelf;
 }
 
-/** Whether none of them will run flows, so that there is nothing to wait for. */
+/** True if none of them will run flows, so that there is nothing to wait for. */
 export function isApiOnly(replicas: readonly Replica[]): boolean {
   // The list is empty until it is read for the first time.
   return replicas.length > 0 && replicas.every(({ mode }) => mode === "none");
@@ -56,7 +56,7 @@ export function ofSelf(replicas: readonly Replica[], message: string): string {
 }
 
 /**
- * Whether the lease passes from this replica to another one, which may have what this one lacks for the flows. If all lack
+ * True if the lease passes from this replica to another one, which may have what this one lacks for the flows. If all lack
  * something, it stays where it is.
  */
 function handsOver({ id, mode, incompleteSeq }: Replica, replicas: readonly Replica[], seq: number): boolean {
@@ -103,7 +103,7 @@ export function combineRuns(replicas: readonly Replica[], seq: number): Deployme
     : { outcome: "degraded", missingTypes: [], message: ofReplica(degraded, degraded.run.message ?? "degraded") };
 }
 
-/** What this replica runs; undefined if it does not run flows. */
+/** The revision that this replica runs; undefined if it runs no flows. */
 function runOf(
   runtime: Pick<Runtime, "status" | "lastResult">,
   active: Pick<Revision, "rev" | "seq">,
@@ -129,7 +129,7 @@ type ResultOptions = {
 };
 
 /**
- * Whether the flows of the active revision run now, on all replicas that run flows; `pending` if that is not known yet, `stopped` if
+ * The state of the active revision on all replicas that run flows: `true` if it runs; `pending` if that is not known yet, `stopped` if
  * they are to be stopped.
  */
 export function resultOf(

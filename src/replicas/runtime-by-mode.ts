@@ -21,7 +21,7 @@ type Mode = {
   readonly cluster: Cluster | undefined;
   /** The sequence number of the active revision. */
   readonly activeSeq: () => number;
-  /** Whether modules are being installed without which flows must not be started. */
+  /** True if modules are being installed without which flows must not be started. */
   readonly isPreparing: () => boolean;
   /** The log of the service. */
   readonly log: Logger;

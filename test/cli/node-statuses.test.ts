@@ -65,7 +65,7 @@ test("status says how many nodes have errors", async () => {
   );
 });
 
-test("status shows what the process of the flows uses, and the disk", async () => {
+test("status shows what the runtime process uses, and the disk", async () => {
   const lines = await until(/^Process /m, "status");
   expect(lines).toContainEqual(
     expect.stringMatching(

@@ -135,7 +135,7 @@ export const RuntimeSchema: GenMessage<Runtime> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 2);
 
 /**
- * What the operating system enforces on the processes of the flows.
+ * What the operating system enforces on the runtime processes.
  *
  * @generated from message flowgate.v1.Isolation
  */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, BlockList, type Server, createServer, isIP } from "node:net";
 import { hasCode } from "./error-code.ts";
 
-/** Whether a host is `localhost`, in 127.0.0.0/8 (also if mapped into IPv6), or ::1. */
+/** True if a host is `localhost`, in 127.0.0.0/8 (also if mapped into IPv6), or ::1. */
 export function isLoopback(host: string): boolean {
   if (host === "localhost") {
     return true;
@@ -20,7 +20,7 @@ export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Whether what is sent to a URL can be neither read nor changed on its way: over TLS, or on this machine. Without user and password. */
+/** True if what is sent to a URL can be neither read nor changed on its way: over TLS, or on this machine. Without user and password. */
 export function isConfidentialUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "") {

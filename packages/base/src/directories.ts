@@ -48,7 +48,7 @@ export function* walkDirectory(directory: string): Generator<Dirent> {
   }
 }
 
-/** Whether a path is the folder or in it, as far as its text says. */
+/** True if a path is the folder or in it, as far as its text says. */
 export function isWithin(folder: string, path: string): boolean {
   return !/^\.\.(?:\/|$)/.test(relative(folder, path));
 }

@@ -1,9 +1,9 @@
-/** Whether the system lacks resources now: what has failed may succeed later. */
+/** True if the system lacks resources now: what has failed may succeed later. */
 export function isScarcity(error: unknown): boolean {
   return hasCode(error, "EMFILE", "ENFILE", "ENOMEM", "EAGAIN");
 }
 
-/** Whether an error has one of these codes, such as those of the operating system. */
+/** True if an error has one of these codes, such as those of the operating system. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && "code" in error && codes.some((code) => code === error.code);
 }

@@ -7,12 +7,12 @@ const rangePattern = /^[~^<>=*\w][\w.+~^<>=* |-]*$/;
 /** npm takes these for files. */
 const filePattern = /\.(?:tgz|tar|tar\.gz)$/i;
 
-/** Whether npm takes it for the name of a package in a registry. */
+/** True if npm takes it for the name of a package in a registry. */
 export function isModuleName(name: string): boolean {
   return name.length <= 214 && namePattern.test(name) && !filePattern.test(name);
 }
 
-/** Whether npm takes it for a version, a range or a tag of a package in a registry, and not for a file, a URL or a repository. */
+/** True if npm takes it for a version, a range or a tag of a package in a registry, and not for a file, a URL or a repository. */
 export function isVersionRange(range: string): boolean {
   return range.length <= 100 && rangePattern.test(range) && !filePattern.test(range);
 }
@@ -26,7 +26,7 @@ export function formatModule({ name, version }: ModuleSpec): string {
   return /^[\w@%+=:,./-]+$/.test(spec) ? spec : `'${spec}'`;
 }
 
-/** Whether it is the name of Node-RED, or of one of its parts. Some file systems ignore the case of letters. */
+/** True if it is the name of Node-RED, or of one of its parts. Some file systems ignore the case of letters. */
 export function isNodeRedName(name: string): boolean {
   return /^(?:node-red$|@node-red\/)/i.test(name);
 }

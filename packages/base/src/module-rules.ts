@@ -10,7 +10,7 @@ type Rule = {
 };
 
 /**
- * Whether a module may be installed. `satisfies` is for its version. Without one: whether any version of the module may be
+ * True if a module may be installed. `satisfies` is for its version. Without one: true if any version of the module may be
  * installed.
  */
 export function permitsModule(lists: ModuleLists, name: string, satisfies?: (range: string) => boolean): boolean {
@@ -27,7 +27,7 @@ export function permitsModule(lists: ModuleLists, name: string, satisfies?: (ran
     : allowing.wildcardAt > denying.wildcardAt;
 }
 
-/** What is denied in the form of Node-RED, which allows what neither list names: here, what `allow` does not name is denied. */
+/** The deny list in Node-RED's form. Node-RED allows modules that are in neither list; here, a module must be in `allow`. */
 export function completeDeny({ allow, deny }: ModuleLists): readonly string[] {
   return allow.includes("*") ? deny : [...deny, "*"];
 }

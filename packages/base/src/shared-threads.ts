@@ -28,7 +28,7 @@ const maxIdleHeapBytes = 64 * 1024 * 1024;
 export type SharedThreadsOptions = Omit<ThreadOptions, "maxIdleHeapBytes"> & {
   /** How many there are. With two or more, none of the sources can take all of them. */
   readonly count: number;
-  /** What they do, as in "comparing these flows". */
+  /** Their work as a phrase, such as "comparing these flows". */
   readonly work: string;
   readonly limit: TimeLimit;
 };

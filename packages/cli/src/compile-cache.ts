@@ -46,7 +46,7 @@ function isPrivate(folder: string): boolean {
   return uid === process.getuid?.() && (mode & 0o022) === 0;
 }
 
-/** Whether users other than this one and root could rename the folder, or one that contains it. */
+/** True if users other than this one and root could rename the folder, or one that contains it. */
 function isReplaceable(folder: string): boolean {
   const parent = dirname(folder);
   if (parent === folder) {

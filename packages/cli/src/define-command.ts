@@ -17,7 +17,7 @@ type Definition = HelpEnd & {
   readonly description: string;
   /** False: the command connects to no server. Its help does not show the connection flags, and giving them is an error. */
   readonly connects?: false;
-  /** Whether a command that connects to no server has `--output`. The others have it. */
+  /** True if a command that connects to no server has `--output`. The others have it. */
   readonly output?: true;
 };
 

@@ -3,7 +3,7 @@ import { runsLocally } from "./client/action.ts";
 import { addHelp } from "./define-command.ts";
 import { CliFailure } from "./failure.ts";
 
-/** What the package of the service adds to the command line. */
+/** The commands that the package of the service adds. */
 export interface ServiceCommands {
   /** Defines commands, the default `serve` among them. With `runsLocally`, commands of the client work without a server too. */
   readonly define: (root: Command) => void;
@@ -67,7 +67,7 @@ export const absentService: ServiceCommands = {
 const installation = "npm uninstall -g @flowgate/cli && npm install -g flowgate";
 const explanation = `comes with the service, whose package has all commands: ${installation}`;
 
-/** Whether a flag of the command was given. */
+/** True if a flag of the command was given. */
 export function isGiven(command: Command, flag: string): boolean {
   const option = command.options.find(({ long }) => long === flag);
   return option !== undefined && command.getOptionValueSource(option.attributeName()) === "cli";

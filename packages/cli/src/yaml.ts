@@ -19,7 +19,7 @@ import { printableData } from "./printable.ts";
 /** Both begin with 1. */
 export type Position = { readonly line: number; readonly column: number };
 
-/** What is wrong at a place in a text. */
+/** A problem at a position in a text. */
 export type Problem = Position & { readonly message: string };
 
 export type YamlDocument = {
@@ -80,7 +80,7 @@ const messages: Partial<Record<ErrorCode, string>> & { readonly BAD_ALIAS: strin
 
 type LocatedMessage = { readonly at: number; readonly message: string };
 
-/** What the parser itself reports only when it converts to values, or not at all. */
+/** Problems that the parser reports only when it converts to values, or not at all. */
 function findValueErrors(document: Document.Parsed): LocatedMessage[] {
   const found: LocatedMessage[] = [];
   const anchors = new Set<string | undefined>();
@@ -104,7 +104,7 @@ function findValueErrors(document: Document.Parsed): LocatedMessage[] {
   return found;
 }
 
-/** Whether the integer in the text is neither the exact value of the parsed double nor its shortest decimal form. */
+/** True if the integer in the text is neither the exact value of the parsed double nor its shortest decimal form. */
 function isRounded({ value, source = "" }: Scalar): boolean {
   if (!Number.isInteger(value) || Number.isSafeInteger(value) || !/^[-+]?\d+$/.test(source)) {
     return false;
@@ -183,7 +183,7 @@ function withEscapes(tag: CollectionTag | ScalarTag): CollectionTag | ScalarTag 
 /** Characters that a YAML file can't contain, that it would change, or that an editor or a terminal may not show. */
 const needsEscape = /[^\t\n\x20-\x7e\xa0-\u{10ffff}]|[\u2028\u2029\ufeff\ufffe\uffff\p{Cs}\p{Bidi_Control}]/u;
 
-/** What YAML 1.1 reads as a boolean, a date, or a number such as 1_000 or 1:30. Other tools may read the files so. */
+/** Scalars that YAML 1.1 reads as a boolean, a date, or a number such as 1_000 or 1:30. Other tools may read the files so. */
 const legacyValue = /^(?:[yn]|yes|no|on|off|[-+]?\d[\d_:.xobtz+ -]*)$/i;
 
 /** A first line of spaces only, of which the library loses some in a block. */

@@ -1,9 +1,9 @@
-/** What "read" does not include, since it may contain the data that flows process. */
+/** Permissions that "read" does not include, since they give access to the data that flows process. */
 const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
 
 /**
- * Whether the permissions of a caller, as `getIdentity` returns them, include one such as `flows.write`, at least on some tabs. For what a client
- * shows or asks for: the service decides what is done.
+ * True if the permissions of a caller, as `getIdentity` returns them, include one such as `flows.write`, at least on some tabs. For the user
+ * interface of a client: the service checks the permissions of each call.
  */
 export function permits(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));

@@ -100,7 +100,7 @@ const resetStream = new Set(["ERR_HTTP2_STREAM_ERROR"]);
 const noConnection = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 const brokenConnection = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE", "ERR_HTTP2_INVALID_SESSION"]);
 
-/** Whether the error, or one of its causes, is a Node error with one of the codes. */
+/** True if the error, or one of its causes, is a Node error with one of the codes. */
 function hasCause(error: unknown, codes: ReadonlySet<string>): boolean {
   for (let each = error; each instanceof Error; each = each.cause) {
     if ("code" in each && typeof each.code === "string" && codes.has(each.code)) {

@@ -9,7 +9,7 @@ import { texts } from "./texts/app.ts";
 export type Session = {
   /** Empty: no one has to sign in. */
   readonly username: string;
-  /** Whether the caller has a permission such as `flows.write`, at least on some tabs. */
+  /** True if the caller has a permission such as `flows.write`, at least on some tabs. */
   readonly can: (permission: string) => boolean;
 };
 

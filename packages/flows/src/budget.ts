@@ -1,7 +1,7 @@
 import { type JsonValue, utf8Length } from "./json.ts";
 import { FlowgateError } from "./errors.ts";
 
-/** What one analysis of flows may take at most: a diff, a plan or a merge, with its text. */
+/** The limits of one analysis of flows: a diff, a plan or a merge, with its text. */
 export type Limits = {
   /** The nodes that a plan has to start, each counted once for each subflow instance that it is in. */
   readonly maxNodes: number;

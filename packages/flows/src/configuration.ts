@@ -28,7 +28,7 @@ export type Configuration = {
   readonly missing?: KeptCredentials | undefined;
 };
 
-/** What the active revision knows of credentials. */
+/** The credentials of the active revision. */
 export type CurrentCredentials = { readonly credentials: CredentialSets; readonly kept: KeptCredentials };
 
 export const deploymentTypeNames = ["full", "nodes", "flows", "reload"] as const;

@@ -10,7 +10,7 @@ export type Contained = {
   readonly g?: JsonValue | undefined;
 };
 
-/** Whether a node contains others, or is an instance of a subflow. No other nodes matter to `readContainment`. */
+/** True if a node contains others, or is an instance of a subflow. No other nodes matter to `readContainment`. */
 export function affectsContainment({ type }: Contained): boolean {
   return type === "group" || type === "subflow" || type.startsWith(instancePrefix);
 }

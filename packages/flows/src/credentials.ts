@@ -135,7 +135,7 @@ function replaceSets(
   return sets;
 }
 
-/** What Node-RED's editor has in the place of a stored password, which it does not know. */
+/** The placeholder that Node-RED's editor has for a stored password, which it does not know. */
 export const placeholder = "__PWRD__";
 
 export function mergeSet(set: CredentialSet, inline: CredentialSet): CredentialSet {
@@ -175,7 +175,7 @@ export function parseCredentialSet({ values, map }: SubmittedSet): ReadonlyMap<s
   return new Map(Object.entries(map === undefined ? values : (flattenMap(map) as Record<string, string>)));
 }
 
-/** Whether Node-RED nests the credentials of nodes of this type in `map`. */
+/** True if Node-RED nests the credentials of nodes of this type in `map`. */
 export function acceptsMap(type: string | undefined): boolean {
   return type === undefined || type === "global-config";
 }

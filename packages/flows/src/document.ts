@@ -14,7 +14,7 @@ export interface FlowsDocument {
   readonly nodes: readonly FlowNode[];
   /** The types of some ids; those without a node are undefined. Undefined: none is known without parsing `json`. */
   readonly types: NodeTypes | undefined;
-  /** What has to be installed for them. Found at the first access. */
+  /** The modules that they need. Determined at the first access. */
   readonly needs: FlowNeeds;
 }
 

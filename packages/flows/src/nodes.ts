@@ -1,7 +1,7 @@
 import type { FlowNode } from "./configuration.ts";
 
 /**
- * What a node is to the runtime: `instance` is an instance of a subflow, `config` a configuration node, `node` any other node
+ * The kind of a node for the runtime: `instance` is an instance of a subflow, `config` a configuration node, `node` any other node
  * that messages pass through.
  */
 export type NodeRole = "tab" | "subflow" | "group" | "config" | "instance" | "node";
@@ -21,7 +21,7 @@ export function hasPosition(node: FlowNode): boolean {
   return Object.hasOwn(node, "x") && Object.hasOwn(node, "y");
 }
 
-/** Whether messages can be wired to the node. The runtime passes them to nodes without coordinates too, which scripts often omit. */
+/** True if messages can be wired to the node. The runtime passes them to nodes without coordinates too, which scripts often omit. */
 export function receivesMessages(node: FlowNode): boolean {
   const role = roleOf(node);
   return role === "node" || role === "instance" || (role === "config" && Array.isArray(node["wires"]));

@@ -37,7 +37,7 @@ export type Gateway = {
 
 type Implementations = readonly (Implementation | StreamImplementation)[];
 
-/** What serves RPCs. A parameter of `assemble`, so that a bundle without it has none of its code. */
+/** The protocols that serve RPCs. A parameter of `assemble`, so that a bundle without it has none of its code. */
 type RpcProtocols = {
   readonly services: typeof standardServices;
   /** Adds the RPC protocols to REST. */

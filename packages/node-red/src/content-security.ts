@@ -1,7 +1,7 @@
 /**
- * What the page of the editor may load and connect to: only this listener, and `catalogueOrigin`, from which it reads the list of modules
- * that can be installed. Templates of nodes contain scripts and styles, which are inserted into the page. Nothing may be compiled from text
- * (`'unsafe-eval'`).
+ * The Content-Security-Policy of the editor's page: it may load from and connect to only this listener, and `catalogueOrigin`, from which
+ * it reads the list of modules that can be installed. Templates of nodes contain scripts and styles, which are inserted into the page.
+ * Nothing may be compiled from text (`'unsafe-eval'`).
  */
 export function editorPolicy(catalogueOrigin: string | undefined): string {
   return [

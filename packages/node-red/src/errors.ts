@@ -4,7 +4,7 @@ import { ErrorInfoSchema } from "@flowgate/client";
 import type { FastifyInstance } from "fastify";
 import type { Host } from "./host.ts";
 
-/** What Node-RED's tools expect of an error: a status, and `{code, message}`, which are absent for a lack of authorization. */
+/** The form in which Node-RED's tools expect an error: a status, and `{code, message}`, absent if authorization is missing. */
 type Failure = {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;

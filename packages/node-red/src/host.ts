@@ -84,9 +84,9 @@ export type RevisionUrl = (rev: string) => string;
 
 /** Node-RED's runtime, in a process that flows can control: whatever it answers can be forged. */
 export interface FlowRuntime {
-  /** Whether the flows are to run. */
+  /** True if the flows are to run. */
   isStarted(): boolean;
-  /** What nodes export to the editor. */
+  /** The settings that nodes export to the editor. */
   settings(signal: AbortSignal): Promise<Fields>;
   diagnostics(signal: AbortSignal): Promise<Fields>;
   /** Texts, and for passwords only whether there is one, as `has_NAME`. */

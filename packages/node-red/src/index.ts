@@ -84,7 +84,7 @@ function admitRequests(app: FastifyInstance, host: Pick<Host, "admit">): void {
   });
 }
 
-/** What Node-RED has and this service has instead. */
+/** Paths of Node-RED that this service does not have, with its alternative. */
 const replaced = [
   [
     "/projects",

@@ -17,7 +17,7 @@ type Runtime = Pick<FlowRuntime, "connect" | "redact">;
 /** Of the body of an error, which is redacted as a whole. */
 const maxErrorBytes = 64 * 1024;
 
-/** Streams that are open at once, since each takes one of the connections to the process of the flows. */
+/** Streams that are open at once, since each takes one of the connections to the runtime process. */
 const maxStreams = 8;
 
 const bodyLimit = 5 * 1024 * 1024;
@@ -51,7 +51,7 @@ export function addRegisteredRoutes(app: FastifyInstance, runtime: Runtime, clos
 
 /**
  * Nodes need not say which permission a route requires, and what is sent to one usually changes something: callers who may only read can't.
- * The path must be one that Express, in the process of the flows, and this listener read in the same way.
+ * The path must be one that Express, in the runtime process, and this listener read in the same way.
  */
 function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
   const { url = "" } = request.raw;
@@ -70,7 +70,7 @@ function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (e
   }
 }
 
-/** Sends a request to the process of the flows, and its response to the client. */
+/** Sends a request to the runtime process, and its response to the client. */
 async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -283,5 +283,5 @@ function limitBytes(max: number): Transform {
 }
 
 function unresponsive(what: string): FlowgateError {
-  return new FlowgateError("flows_unresponsive", `the process of the flows ${what}: see the state of the runtime`);
+  return new FlowgateError("flows_unresponsive", `the runtime process ${what}: see the state of the runtime`);
 }

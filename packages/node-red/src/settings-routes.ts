@@ -54,14 +54,14 @@ export function addSettingsRoutes(
 /** The editor does not start without any. */
 const contextStores = { default: "memory", stores: ["memory"] };
 
-/** What nodes could not export, since it is the editor's own. Flows could otherwise change the page of the editor. */
+/** Settings of the editor itself, which nodes must not export: flows could change the page of the editor. */
 const reserved: ReadonlySet<string> = new Set(
   `apiRootUrl authTokensSuffix get getLocal init load loadUserSettings refreshSettings remove
   removeLocal set setLocal theme editorTheme codeEditor markdownEditor mermaid paletteCategories
   nodeDefaults flowFilePretty project files git user`.split(/\s+/),
 );
 
-/** What nodes export to the editor. Without a process that answers, there is nothing. */
+/** The settings that nodes export to the editor; empty if no process answers. */
 async function readNodeSettings(runtime: Pick<FlowRuntime, "settings">, reply: FastifyReply): Promise<Fields> {
   const signal = signalOf(reply);
   try {

@@ -5,7 +5,7 @@ import { FlowgateError } from "@flowgate/flows/errors";
 /** Connections that are open at once. */
 const maxOpen = 16;
 
-/** What the process may send for one connection, and while there is none. */
+/** The size limits of what the process may send for one connection, and while there is none. */
 const connectionBytes = 20 * 1024 * 1024;
 const idleBytes = 64 * 1024;
 
@@ -19,7 +19,7 @@ const sessionLimits: object = {
 };
 
 /**
- * Connections to the app of a process of the flows that has the routes of its nodes: streams of an HTTP/2 session over an inherited
+ * Connections to the app of a runtime process that has the routes of its nodes: streams of an HTTP/2 session over an inherited
  * pipe, on each of which HTTP/1.1 is spoken. Flows can write to the pipe as well. A process that breaks the protocol, or sends more than
  * it is asked for, loses the pipe until its end.
  */
@@ -55,7 +55,7 @@ export class AdminChannel {
     ) {
       throw new FlowgateError(
         "flows_unresponsive",
-        "the process of the flows serves no requests any more: restart it, or deploy again with the type full",
+        "the runtime process serves no requests any more: restart it, or deploy again with the type full",
       );
     }
     this.#session ??= this.#openSession();

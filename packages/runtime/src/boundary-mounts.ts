@@ -116,7 +116,7 @@ function isFolderIn(path: string, mounts: ReadonlyMap<string, Mount>): boolean {
   return isVisible(path, mounts) && statSync(path).isDirectory();
 }
 
-/** Whether the mount of a directory that contains the path shows it. */
+/** True if the mount of a directory that contains the path shows it. */
 function isVisible(path: string, mounts: ReadonlyMap<string, Mount>): boolean {
   const mount = parentsOf(path)
     .map((parent) => mounts.get(parent))

@@ -6,7 +6,7 @@ import { maxLineChars } from "./output.ts";
 import { type Redaction, redactTextsOf } from "./redaction.ts";
 
 /**
- * Something that the service asks of the process of the flows, by its name. `parse` checks the result, which flows can forge, and redacts
+ * Something that the service asks of the runtime process, by its name. `parse` checks the result, which flows can forge, and redacts
  * each text in it; undefined: it is not valid. The argument is sent as JSON.
  */
 export type Procedure<Argument, Result> = {
@@ -158,7 +158,7 @@ function parseReply(reply: string): { readonly result?: unknown; readonly failur
 function unresponsive(what: string): FlowgateError {
   return new FlowgateError(
     "flows_unresponsive",
-    `the process of the flows ${what}: a flow may block its event loop; see the state of the runtime`,
+    `the runtime process ${what}: a flow may block its event loop; see the state of the runtime`,
   );
 }
 

@@ -35,7 +35,7 @@ export type ProcessEvents = {
 /** Heartbeats, reports and replies to requests one after another are far fewer. Log entries have their own budget. */
 const messageLimits = { lines: 2_000, windowMs: 5_000 };
 
-/** What the watchdog writes of a node. */
+/** The size limit of a report of the watchdog about a node. */
 const maxFaultBytes = 4_096;
 
 /** A process of the flow runtime, which it starts and initializes. Its output is written to the log. */
@@ -106,7 +106,7 @@ export class RuntimeProcess {
     }
   }
 
-  /** Whether the operating system has started it. */
+  /** True if the operating system has started it. */
   get isSpawned(): boolean {
     return this.#child?.pid !== undefined;
   }
@@ -273,5 +273,5 @@ function note(pid: number, { processFile, log }: CompleteOptions): void {
 /** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */
 function ignore(): void {}
 
-/** What V8 prints before it aborts the process. */
+/** The messages that V8 prints before it aborts the process. */
 const outOfMemoryLine = /^FATAL ERROR: .* out of memory$/;

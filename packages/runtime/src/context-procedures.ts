@@ -13,7 +13,7 @@ export type ContextKeys = {
   readonly scope: ContextScope;
   readonly store: string;
   readonly keys: readonly string[];
-  /** Whether there are more keys. */
+  /** True if there are more keys. */
   readonly isTruncated: boolean;
 };
 
@@ -21,7 +21,7 @@ export type ContextList = {
   /** The default one is first. */
   readonly stores: readonly string[];
   readonly scopes: readonly ContextKeys[];
-  /** Whether there are more scopes. */
+  /** True if there are more scopes. */
   readonly isTruncated: boolean;
 };
 
@@ -155,7 +155,7 @@ function parseValue(result: unknown, redact: RedactText): ReadContextValue | und
 const maxDepth = 45;
 const maxCount = 100_000;
 
-/** Whether JSON can be a message: its size is limited by that of replies. */
+/** True if JSON can be a message: its size is limited by that of replies. */
 function isBounded(json: unknown): boolean {
   let count = 0;
   const isFine = (value: unknown, depth: number): boolean => {

@@ -36,7 +36,7 @@ export class ContextValues {
   #bytes = 0;
   readonly #pending = new Map<string, ContextChange>();
   #writing: Promise<void> | undefined;
-  /** Whether another replica runs the flows. */
+  /** True if another replica runs the flows. */
   #isLost = false;
   #isFull = false;
   readonly #parts = new PartReader(maxMessageBytes);

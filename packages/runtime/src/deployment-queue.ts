@@ -59,7 +59,7 @@ export function resolveWaiters(deployment: Deployment | undefined, result: Deplo
   }
 }
 
-/** Whether applying `current` makes applying `requested` unnecessary. */
+/** True if applying `current` makes applying `requested` unnecessary. */
 export function includesDeployment(current: RevisionAndType, requested: RevisionAndType): boolean {
   if (current.revision.seq < requested.revision.seq || requested.type === "reload") {
     return false;
@@ -200,7 +200,7 @@ export class AppliedDeployments {
     }
   }
 
-  /** Whether they make this one unnecessary. */
+  /** True if they make this one unnecessary. */
   includes({ revision, type }: RevisionAndType): boolean {
     if (this.#lastRevision === undefined || this.#lastRevision.seq < revision.seq || type === "reload") {
       return false;

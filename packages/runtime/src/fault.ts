@@ -1,13 +1,13 @@
 import { isFields } from "@flowgate/base/fields";
 import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 
-/** The node that has ended the process of the flows, as far as that is known. */
+/** The node that has ended the runtime process, as far as that is known. */
 export type Fault = {
   readonly node: NodeRef;
   /** In the code of a function node, from 1; undefined if it is not known. */
   readonly line?: number | undefined;
   readonly column?: number | undefined;
-  /** Whether it was executing code then. If not, it is the node that has received a message last. */
+  /** True if it was executing code then. If not, it is the node that has received a message last. */
   readonly isCertain: boolean;
 };
 
@@ -32,7 +32,7 @@ function isPlace(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 && value < 2 ** 31;
 }
 
-/** What an operator looks for in the editor. */
+/** The node as an operator finds it in the editor. */
 export function describeFault({ node, line, isCertain }: Fault): string {
   const { nodeType = "node", nodeName, flowLabel, flowId } = node;
   const flow = flowLabel ?? flowId;

@@ -1,6 +1,6 @@
 import type { SecureVersion } from "node:tls";
 
-// What of Node-RED's settings.js is configured, as it is sent to the process of the flows.
+// What of Node-RED's settings.js is configured, as it is sent to the runtime process.
 
 /**
  * The stores of context by name, in the form of Node-RED's `contextStorage`: the entry `default`, or the first one if there is none, is
@@ -16,7 +16,7 @@ export type ContextStoreOptions =
       readonly module: "localfilesystem";
       readonly config: {
         readonly base: string;
-        /** Whether values are in memory too, without which flows can't read them synchronously. */
+        /** True if values are in memory too, without which flows can't read them synchronously. */
         readonly cache: boolean;
         /** How long changed values may be in memory only, in seconds. */
         readonly flushInterval: number;
@@ -68,7 +68,7 @@ export type FlowSettings = {
   readonly http: FlowHttp;
   /** Values of the global context that flows find when they start, as JSON. */
   readonly globalContext: Readonly<Record<string, unknown>>;
-  /** What nodes read from `RED.settings`, as JSON, under Node-RED's names. */
+  /** The settings that nodes read from `RED.settings`, as JSON, under Node-RED's names. */
   readonly nodeSettings: Readonly<Record<string, unknown>>;
 };
 

@@ -3,7 +3,7 @@ import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 
 // What the child records of the messages of flows. Flows can write these messages too: values are checked and limited.
 
-/** What a node has done with a message; of a node that has started a flow, when it did. */
+/** The handling of a message by a node, or the start of a flow by a node. */
 export type FlowSpan = NodeRef & {
   /** Lowercase hex, as in W3C Trace Context. */
   readonly traceId: string;

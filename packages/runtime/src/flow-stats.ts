@@ -2,7 +2,7 @@ import type { ProcessMeasurement } from "@flowgate/base/process-meter";
 import { Series } from "@flowgate/base/series";
 import { type Measurements, type NodeMeasurement, type ResponseClass, type TabMeasurement } from "./measurements.ts";
 
-/** What nodes of a tab have done since the service was started, or since the tab was last forgotten. */
+/** The counts of a tab since the service was started, or since the tab was last forgotten. */
 type TabStats = {
   readonly tab: string;
   label: string;
@@ -28,7 +28,7 @@ const forgottenMs = 60 * 60_000;
 /** Without a report for so long, there is no process, or it is blocked. */
 const staleMs = 10_000;
 
-/** Sums up what the processes of the flows measure. The memory is bounded, whatever ids flows make up. */
+/** Sums up what the runtime processes measure. The memory is bounded, whatever ids flows make up. */
 export class FlowStats {
   readonly #tabs: RecentMap<TabStats>;
   readonly #nodes: RecentMap<NodeStats>;

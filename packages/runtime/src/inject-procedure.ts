@@ -1,6 +1,6 @@
 import type { Procedure } from "./calls.ts";
 
-// What the process of the flows can be asked for. Flows can forge each result.
+// What the runtime process can be asked for. Flows can forge each result.
 
 export type InjectArgument = {
   readonly id: string;

@@ -14,7 +14,7 @@ export type InstanceEvents = {
   readonly onExit: (exit: InstanceExit) => void;
   /** Called when flows have shown that code of them may disturb later ones, at times for each message. */
   readonly onDistrust: (reason: string) => void;
-  /** Whether a deployment is waiting for the current one. */
+  /** True if a deployment is waiting for the current one. */
   readonly hasNewerDeployment: () => boolean;
 };
 
@@ -27,10 +27,10 @@ export type InstanceExit = ProcessExit & {
   readonly lastRevision: Revision | undefined;
   /** How long the child ran flows. */
   readonly flowsRanMs: number;
-  /** Whether the child received flows, which may have caused the exit. */
+  /** True if the child received flows, which may have caused the exit. */
   readonly hadFlows: boolean;
-  /** Whether it ended without flows, and not because of its port: modules that it loaded may be the cause. */
+  /** True if it ended without flows, and not because of its port: modules that it loaded may be the cause. */
   readonly isLoadFailure: boolean;
-  /** Whether it was stopped, or killed for a newer deployment. */
+  /** True if it was stopped, or killed for a newer deployment. */
   readonly isExpected: boolean;
 };

@@ -39,16 +39,16 @@ export class InstanceKeeper {
   #lastActivityMs = performance.now();
   /** The node because of which the last instance has ended unexpectedly. */
   #fault: Fault | undefined;
-  /** Whether the files of flows have to be removed before the next instance starts. */
+  /** True if the files of flows have to be removed before the next instance starts. */
   #mustClear = false;
   readonly #loads = new ModuleLoads();
   /** The removal in progress. */
   #clearing: Promise<void> | undefined;
-  /** Whether the instance was stopped for a new one. */
+  /** True if the instance was stopped for a new one. */
   #isRenewing = false;
-  /** Whether all nodes of the last deployment were started, without errors. */
+  /** True if all nodes of the last deployment were started, without errors. */
   #isFlawless = true;
-  /** Whether no instance may be started. */
+  /** True if no instance may be started. */
   #isStopped = false;
 
   constructor({ options, queue, renewals, reporter, onResult }: KeeperOptions) {

@@ -47,7 +47,7 @@ function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[])
   return { allow, deny: [...disabled, ...deny] };
 }
 
-/** What a process needs to load the modules that were added, enabled and disabled since its start. */
+/** The changes that a process needs to load modules added, enabled or disabled since its start. */
 export function loadModulesMessage(
   modulesDir: string,
   {

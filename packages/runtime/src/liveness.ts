@@ -37,7 +37,7 @@ export type Liveness = {
   /** Time in this phase. */
   readonly phaseMs: number;
   readonly heartbeatAgeMs: number;
-  /** Whether the child has confirmed that it received the current deployment. */
+  /** True if the child has confirmed that it received the current deployment. */
   readonly isDeployStarted: boolean;
   /** Time limit of the current deployment. */
   readonly deploymentBudgetMs: number;
@@ -87,7 +87,7 @@ function late(cause: string): Kill {
   return { cause, reason: "killed" };
 }
 
-/** Whether the event loop was blocked for so long that its flows are not trusted any more. */
+/** True if the event loop was blocked for so long that its flows are not trusted any more. */
 export function isHang(heartbeatAgeMs: number, { unresponsiveMs }: Pick<CompleteOptions, "unresponsiveMs">): boolean {
   return heartbeatAgeMs >= unresponsiveMs / 2;
 }

@@ -8,7 +8,7 @@ export class LoadedModules {
   readonly #options: ModulesOptions;
   /** Identifies the folder at its start. */
   readonly #folder: string | undefined;
-  /** What was disabled when it has loaded them last; undefined if it could not give that up. */
+  /** The modules and sets that were disabled at the last load; undefined if they could not be unloaded. */
   #disabled: string | undefined;
 
   constructor(options: ModulesOptions) {
@@ -17,12 +17,12 @@ export class LoadedModules {
     this.#disabled = this.#readDisabled();
   }
 
-  /** Whether others were only added, enabled or disabled since the start. Those that were replaced or removed need a new process. */
+  /** True if others were only added, enabled or disabled since the start. Those that were replaced or removed need a new process. */
   get canChange(): boolean {
     return this.#options.modulesDir !== undefined && this.#options.folderId() === this.#folder;
   }
 
-  /** Whether some were replaced or removed since the start, or enabled or disabled since the process has loaded them. */
+  /** True if some were replaced or removed since the start, or enabled or disabled since the process has loaded them. */
   get isOutdated(): boolean {
     return this.#options.folderId() !== this.#folder || this.#readDisabled() !== this.#disabled;
   }

@@ -5,7 +5,7 @@ import type { ReadText } from "./node-events.ts";
 
 // What the child measures of the flows. Flows can write these messages too: values are checked and limited.
 
-/** What nodes of a tab have done. */
+/** The measurements of a tab. */
 export type TabReading = {
   /** The id; empty for nodes on no tab. */
   readonly tab: string;
@@ -29,7 +29,7 @@ export type NodeReading = {
   readonly seconds: number;
 };
 
-/** What nodes of a tab have done since the last report. */
+/** The measurements of a tab since the last report. */
 export type TabMeasurement = Pick<TabReading, "tab" | "label" | "messages" | "errors"> & {
   readonly durations: Durations;
   /** Responses of HTTP-in nodes, by the hundred of their status. */
@@ -53,7 +53,7 @@ export type ResponseClass = (typeof responseClasses)[number];
 /** The time between two reports. */
 export const reportMs = 1_000;
 
-/** What one report has. Its line has to be shorter than the channel permits. */
+/** The limits of one report. Its line has to be shorter than the channel permits. */
 export const maxReportedTabs = 40;
 export const maxReportedNodes = 100;
 export const maxMeasuredIdChars = 128;

@@ -59,19 +59,19 @@ export type Initialize = {
   readonly settings: FlowSettings;
   readonly logLevel: LogLevel;
   readonly network: NetworkAccess;
-  /** Whether flows may start worker threads. If not, the child drops the permission. */
+  /** True if flows may start worker threads. If not, the child drops the permission. */
   readonly worker: boolean;
-  /** Whether the child measures what flows do, and each node too; absent: it measures nothing. */
+  /** The measurements that the child takes; absent: none. */
   readonly measures?: Measures;
   /** The fraction of messages that is traced, if their caller has not decided; absent: messages are not traced. */
   readonly traceRatio?: number;
-  /** Whether the service can ask for the routes of nodes; absent: it can't. */
+  /** True if the service can ask for the routes of nodes; absent: it can't. */
   readonly hasAdmin?: true;
   /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
   readonly deadline?: Instant;
 };
 
-/** What is measured of flows. */
+/** The measurements to take. */
 type Measures = "tabs" | "nodes";
 
 /** Settings that modules have stored, by name: their JSON; null: there is none any more. */
@@ -106,7 +106,7 @@ export type Deploy = {
   readonly credentials: CredentialEntries;
   /** The ids of the nodes whose credentials differ from those of the previous deployment. */
   readonly credentialsChanged: readonly string[];
-  /** Whether the stops of all nodes are reported: an earlier process has left errors of some of them. Otherwise only of those with counts. */
+  /** True if the stops of all nodes are reported: an earlier process has left errors of some of them. Otherwise only of those with counts. */
   readonly reportsStops: boolean;
   /** W3C Trace Context, section 3.2; absent outside of a trace. */
   readonly traceparent?: string;
@@ -131,10 +131,10 @@ export type Call = { readonly kind: "call"; readonly id: number; readonly proced
 /** Keeps flows from a port of the service, its store, its collector or a token issuer. Can be sent before `initialize`. */
 type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 
-/** Whether the child reports debug messages. It does not at first. */
+/** True if the child reports debug messages. It does not at first. */
 type ReportDebug = { readonly kind: "report-debug"; readonly isWanted: boolean };
 
-/** What a `node-write` has stored is durable; or why it is not. */
+/** Confirms that the data of a `node-write` is durable, or tells why it is not. */
 type NodeWritten = { readonly kind: "node-written"; readonly id: number; readonly problem?: string };
 
 /** The child serves the routes that nodes have registered, over its own pipe. Sent once. */
@@ -358,7 +358,7 @@ function parseLogEntry(value: unknown, read: ReadText): LogEntry | undefined {
   };
 }
 
-/** Whether a text is short and can be part of a text of the service: an address or an error code. */
+/** True if a text is short and can be part of a text of the service: an address or an error code. */
 function isWord(value: unknown): value is string {
   return typeof value === "string" && /^[\w.:%-]{1,256}$/.test(value);
 }

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** What flows may connect to, as in `runtime.network`. */
+/** The addresses that flows may connect to, as in `runtime.network`. */
 export type NetworkAccess = {
   /** Undefined: everything that is not denied. */
   readonly allow?: readonly string[] | undefined;
@@ -114,7 +114,7 @@ function hasNul(text: string): boolean {
   return false;
 }
 
-/** Whether the address is in a list. False if it is invalid. Ignores the zone of an address such as `fe80::1%eth0`. */
+/** True if the address is in a list. False if it is invalid. Ignores the zone of an address such as `fe80::1%eth0`. */
 type Check = (address: string, family: number) => boolean;
 
 /** An internal object of Node. */

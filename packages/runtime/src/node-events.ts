@@ -37,7 +37,7 @@ export type NodeError = NodeRef & {
   /** How often it happened since it was reported last. */
   readonly count: number;
   readonly caught?: boolean;
-  /** Whether a text was shortened. */
+  /** True if a text was shortened. */
   readonly truncated?: boolean;
 };
 
@@ -45,12 +45,12 @@ const errorLevels = ["fatal", "error", "warn"] as const;
 
 export type NodeErrorLevel = (typeof errorLevels)[number];
 
-/** Whether a log entry is also reported as an error of a node. */
+/** True if a log entry is also reported as an error of a node. */
 export function isNodeError({ nodeId, level }: { readonly nodeId?: string; readonly level: string }): boolean {
   return nodeId !== undefined && errorLevels.some((known) => known === level);
 }
 
-/** What a debug node shows, encoded as for the editor. */
+/** A debug message, encoded as for the editor. */
 export type NodeDebug = NodeRef & {
   readonly kind: "debug";
   readonly topic?: string;
@@ -60,17 +60,17 @@ export type NodeDebug = NodeRef & {
   readonly truncated?: boolean;
 };
 
-/** What a module has published for its part in Node-RED's editor. It is about no node. */
+/** A message of a module to its part in Node-RED's editor. It belongs to no node. */
 export type EditorMessage = {
   readonly kind: "editor";
   readonly topic: string;
   readonly json: string;
-  /** Whether editors that subscribe to the topic later receive it too, until there is another one. */
+  /** True if editors that subscribe to the topic later receive it too, until there is another one. */
   readonly retained?: boolean;
 };
 
 /**
- * Whether modules may publish under a topic. The other ones are those of the service, and notifications with which the editor does more than
+ * True if modules may publish under a topic. The other ones are those of the service, and notifications with which the editor does more than
  * show their text.
  */
 export function isModuleTopic(topic: string): boolean {
@@ -91,7 +91,7 @@ function isModuleNotification(topic: string): boolean {
   );
 }
 
-/** What has happened to a node since it was started. */
+/** The counts and last errors of a node since it was started. */
 export type NodeCounts = NodeRef & {
   readonly kind: "counts";
   readonly messages: number;
@@ -119,14 +119,14 @@ export type NodeEvents = {
   readonly dropped?: DroppedEvents;
 };
 
-/** Receives what the process of the flows reports of its nodes, and controls what it reports. */
+/** Receives what the runtime process reports of its nodes, and controls what it reports. */
 export interface NodeObserver {
   onEvents(events: NodeEvents): void;
   /** The process has ended, and with it what is known of its nodes. */
   onEnd(): void;
-  /** Whether nodes have ended an earlier process: their errors hold until they are stopped. */
+  /** True if nodes have ended an earlier process: their errors hold until they are stopped. */
   hasLeftErrors(): boolean;
-  /** Whether debug messages, and those of modules to editors, are reported. */
+  /** True if debug messages, and those of modules to editors, are reported. */
   wantsDebug(): boolean;
   /** Calls the listener when `wantsDebug` may have changed. Disposing ends the subscription. */
   onDemand(listener: () => void): Disposable;

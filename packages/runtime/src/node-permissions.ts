@@ -1,4 +1,4 @@
-/** Header fields of requests to the routes of nodes: the caller and its permissions, which the process of the flows checks. */
+/** Header fields of requests to the routes of nodes: the caller and its permissions, which the runtime process checks. */
 export const callerHeaders = { name: "x-flowgate-user", permissions: "x-flowgate-permissions" } as const;
 
 /** Permissions that Node-RED names in another way. */

@@ -9,7 +9,7 @@ declare module "@node-red/util" {
       readonly types?: readonly string[];
       readonly modules?: readonly { readonly module: string; readonly error: string }[];
     };
-    /** Whether editors that connect later receive it too. */
+    /** True if editors that connect later receive it too. */
     readonly retain?: boolean;
   };
 

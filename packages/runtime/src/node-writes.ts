@@ -80,8 +80,8 @@ type Options = {
 };
 
 /**
- * What nodes store: credentials of their own, such as renewed tokens, and settings of their modules. It is written one batch after
- * another, the newest value of each. Before, it is what the next process of the flows has.
+ * Data that nodes store: their own credentials, such as renewed tokens, and settings of their modules. It is written one batch after
+ * another, the newest value of each. Before, it is what the next runtime process has.
  */
 export class NodeWrites {
   readonly #options: Options;
@@ -91,7 +91,7 @@ export class NodeWrites {
   #bytes = 0;
   #calls = 0;
   #writing: Promise<void> | undefined;
-  /** Whether another replica runs the flows. */
+  /** True if another replica runs the flows. */
   #isLost = false;
   #left: number = rate.burst;
   #leftAtMs = performance.now();

@@ -18,7 +18,7 @@ import type { NodeObserver } from "./node-events.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
 import { type Redaction, noRedaction } from "./redaction.ts";
 
-/** What flows may do besides using the network and their own `dir`. By default nothing. */
+/** Permissions of flows besides the network and their own `dir`. By default none. */
 export type SandboxPermissions = {
   /** Paths of files, or of directories with all that they contain. */
   readonly fileSystemRead?: readonly string[];
@@ -34,7 +34,7 @@ export type SandboxPermissions = {
   readonly env?: readonly string[];
 };
 
-/** What the processes of the flows may use together with others of their user, or each on its own. */
+/** Resource limits of the runtime's processes, in total or for each. */
 type ProcessLimits = {
   /** Processes and threads of their user in the user namespace. */
   readonly processes: number;
@@ -45,12 +45,12 @@ type ProcessLimits = {
 };
 
 /**
- * `namespaces`: the processes of the flows see their own files and processes only. `user`: they run as another user than the service.
+ * `namespaces`: the runtime processes see their own files and processes only. `user`: they run as another user than the service.
  * `process`: they gain no privileges, and are limited. `none`: only Node's permission model restricts them.
  */
 export type BoundaryLevel = "namespaces" | "user" | "process" | "none";
 
-/** What the operating system enforces on the process of the flows and on those that it starts. */
+/** The restrictions that the operating system enforces on the runtime process and its children. */
 export type Boundary = {
   readonly level: BoundaryLevel;
   /** Their user and group, if it is another one than that of the service. */
@@ -76,7 +76,7 @@ type BackoffLimits = {
 /** After this many exits of processes with flows within `withinMs`, the next one starts in safe mode, without flows. */
 type SafeModeLimits = { readonly exits: number; readonly withinMs: number };
 
-/** Whether the flows are to run, which can change. */
+/** True if the flows are to run, which can change. */
 export interface DesiredState {
   current(): { readonly isStarted: boolean };
   /** Calls the listener after each change. Disposing ends the subscription. */
@@ -89,15 +89,18 @@ const alwaysStarted: DesiredState = {
 };
 
 export type RuntimeOptions = Partial<FlowSettings> & {
-  /** Returns the newest revision. Called at each start of the child. Defaults to one without flows, so that the newest one is that of the last deployment. */
+  /** Returns the newest revision. Called at each start of the child. Defaults to the revision of the last deployment, at first one without flows. */
   readonly active?: () => Promise<Revision>;
-  /** Whether the flows are to run. Defaults to always. */
+  /** True if the flows are to run. Defaults to always true. */
   readonly desired?: DesiredState;
   /** The runtime's directory, where nodes can write files. No code is loaded from there. Created if missing. */
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
   readonly modulesDir?: string | undefined;
-  /** What is not to be loaded, also of Node-RED's own nodes. Called at each start of the child; must not throw after the first call. Absent: what `modulesDir` lists. */
+  /**
+   * The modules and sets that must not be loaded, including Node-RED's own. Called at each start of the child; must not throw after the
+   * first call. Absent: the list in `modulesDir`.
+   */
   readonly disabled?: () => Disabled;
   /** Which added modules may be loaded, as `externalModules.palette` of Node-RED has it. Absent: all. */
   readonly moduleLists?: ModuleLists;
@@ -113,7 +116,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly host?: string;
   /** Defaults to 0: a free one, which `status` reports. */
   readonly port?: number;
-  /** What that port uses for TLS. Absent: it has none. */
+  /** The TLS options of that port. Absent: plaintext. */
   readonly certificates?:
     | { current(): Certificate; onChange(listener: (next: Certificate) => void): Disposable }
     | undefined;
@@ -125,7 +128,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly nodes?: NodeObserver | undefined;
   /** Sums up what flows do. Absent: nothing is measured. */
   readonly stats?: FlowStats | undefined;
-  /** Whether each node is measured too, and not only its tab. Defaults to false. */
+  /** Measures each node, not only its tab. Defaults to false. */
   readonly measuresNodes?: boolean;
   /** Records the messages of flows. Absent: they are not traced. */
   readonly traces?: FlowTraces | undefined;
@@ -143,9 +146,9 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly safeMode?: Partial<SafeModeLimits>;
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
-  /** What flows may do besides. Defaults to nothing. */
+  /** Additional permissions of flows. Defaults to none. */
   readonly allow?: SandboxPermissions;
-  /** Whether the operating system isolates the flows: where it can, always, or never. Defaults to `auto`. */
+  /** When the operating system isolates the flows: where it can, always, or never. Defaults to `auto`. */
   readonly isolate?: "auto" | "required" | "off";
   /** The user and group of the flows where the service may change them. Defaults to 65531. */
   readonly user?: number;
@@ -155,7 +158,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly hidden?: readonly string[];
   /** Which deployments start in a new process, besides those after flows have blocked the event loop or flooded the log. Defaults to `full`. */
   readonly freshProcess?: "never" | "full" | "always";
-  /** What flows may connect to. Defaults to everything except `protectedPorts`. */
+  /** The addresses that flows may connect to. Defaults to all except `protectedPorts`. */
   readonly network?: NetworkAccess;
   /** Where flows keep context for the module `database`. Absent: nowhere. */
   readonly contextDatabase?: ContextStore | undefined;
@@ -165,13 +168,13 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
-  /** Whether requests can be sent to the routes of nodes. Defaults to false. */
+  /** Allows requests to the routes of nodes. Defaults to false. */
   readonly hasAdmin?: boolean;
   /** When the child may run. Defaults to always. */
   readonly fence?: Fence | undefined;
   /** Where the child's process is noted for `endLeftovers`. Flows must not have access to it. Absent: it is not noted. */
   readonly processFile?: string | undefined;
-  /** What starts the child's program. Defaults to the strongest boundary that `isolate` permits, see boundary.ts. */
+  /** Starts the child's program. Defaults to the strongest boundary that `isolate` permits, see boundary.ts. */
   readonly launcher?: Launcher;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child/main.ts`. */
   readonly entry?: URL;

@@ -14,7 +14,7 @@ export function readOutput(stream: Readable, onLine: OnLine, onFlood: () => void
   /** The incomplete line, up to the maximum length. */
   let pending: Buffer[] = [];
   let pendingBytes = 0;
-  /** Whether the rest of the current line is dropped. */
+  /** True if the rest of the current line is dropped. */
   let isDropping = false;
 
   function clear(): void {

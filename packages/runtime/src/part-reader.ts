@@ -1,7 +1,7 @@
 /** A part of a text that is too long for a line of the channel, as base64. */
 export type Part = { readonly part: string; readonly isLast: boolean };
 
-/** What a part counts at least: there could be any number of empty ones. */
+/** The minimum size that is counted for a part: there could be any number of empty ones. */
 const minPartBytes = 64;
 
 /** Joins the parts of texts. Flows can forge them. */

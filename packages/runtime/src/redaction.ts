@@ -4,7 +4,7 @@ import type { CredentialSets } from "@flowgate/flows";
 export type Redact = (text: string, isCut: boolean) => string;
 
 /**
- * Keeps the values of credentials out of everything that flows write. What the process of the flows sends is redacted where it is parsed,
+ * Keeps the values of credentials out of everything that flows write. What the runtime process sends is redacted where it is parsed,
  * before anything uses it: every output is covered, whether it is a log, an event, an error, a trace or a response.
  */
 export interface Redaction {

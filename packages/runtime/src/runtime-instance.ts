@@ -33,7 +33,7 @@ import type { CompleteOptions } from "./options.ts";
 import { PartReader } from "./part-reader.ts";
 import { stopLimitMs } from "./restarts.ts";
 
-/** What flows keep in the store of the service. */
+/** The data that flows keep in the service's store. */
 export type Kept = { readonly context: ContextValues | undefined; readonly writes: NodeWrites | undefined };
 
 /** One process of the flow runtime, to its exit. It loads the flow runtime at once, also while another one runs the flows. */
@@ -67,7 +67,7 @@ export class RuntimeInstance {
   #startSpan: OpenSpan | undefined;
   #deploySpan: OpenSpan | undefined;
 
-  /** What flows keep in the store of the service; undefined: nothing. */
+  /** The data that flows keep in the service's store; undefined if they keep none. */
   constructor(options: CompleteOptions, { context, writes }: Kept, events: InstanceEvents) {
     this.#options = options;
     this.#context = context;
@@ -95,17 +95,17 @@ export class RuntimeInstance {
     return this.#process.pid();
   }
 
-  /** Whether it can receive a deployment now. */
+  /** True if it can receive a deployment now. */
   get isIdle(): boolean {
     return this.#phase === "idle";
   }
 
-  /** Whether no deployment was sent to it yet. */
+  /** True if no deployment was sent to it yet. */
   get isEmpty(): boolean {
     return this.#applied.lastRevision === undefined && this.#unfinished === undefined;
   }
 
-  /** Whether it has received a deployment with nodes, whose code may remain after they were stopped. */
+  /** True if it has received a deployment with nodes, whose code may remain after they were stopped. */
   get hasRunNodes(): boolean {
     return this.#hasRunNodes;
   }
@@ -115,7 +115,7 @@ export class RuntimeInstance {
     return this.#phase === "stopping" ? undefined : this.#unfinished;
   }
 
-  /** Whether its last deployment, failed or not, makes this one unnecessary. */
+  /** True if its last deployment, failed or not, makes this one unnecessary. */
   hasApplied(deployment: Pick<Deployment, "revision" | "type">): boolean {
     return this.#phase !== "stopping" && this.#applied.includes(deployment);
   }
@@ -213,7 +213,7 @@ export class RuntimeInstance {
     this.#process.send(loadModulesMessage(this.#options.modulesDir ?? "", this.#options));
   }
 
-  /** Whether it runs flows, or starts others. */
+  /** True if it runs flows, or starts others. */
   get canBeCalled(): boolean {
     return !this.isEmpty && ["idle", "loading", "deploying"].includes(this.#phase);
   }

@@ -26,7 +26,7 @@ export const runtimeStates = [
 ] as const;
 
 /**
- * Why the process of the flows has ended unexpectedly. `blocked`: a flow blocked its event loop, and it was killed; `killed`: by the
+ * Why the runtime process has ended unexpectedly. `blocked`: a flow blocked its event loop, and it was killed; `killed`: by the
  * service for another reason, or by someone else. `safe_mode`: it has ended too often, and the flows are held back.
  */
 export type RuntimeStateReason = "blocked" | "out_of_memory" | "crashed" | "killed" | "safe_mode";
@@ -40,11 +40,11 @@ export type RuntimeStatus = {
   readonly httpPort: number;
   /** Why the newest revision is not running; undefined if it is. */
   readonly message: string | undefined;
-  /** What has led to this state; undefined after deployments and calls, or if it is not known. */
+  /** The cause of this state; undefined after deployments and calls, or if it is unknown. */
   readonly reason?: RuntimeStateReason | undefined;
   /** The node because of which the process has ended, as far as it is known. The message names it. */
   readonly fault?: Fault | undefined;
-  /** What isolates the flows; undefined if there are none here. */
+  /** The boundary that isolates the flows; undefined if none run here. */
   readonly boundary?: Boundary | undefined;
 };
 
@@ -63,9 +63,9 @@ export type DeploymentResult = {
   readonly outcome: "running" | "degraded" | "failed" | "pending" | "stopped";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
-  /** Whether the flows failed because modules that the code of nodes requires are not installed. */
+  /** True if the flows failed because modules that the code of nodes requires are not installed. */
   readonly lacksModules?: boolean | undefined;
-  /** Whether the flows started without errors, and are degraded because of later ones. */
+  /** True if the flows started without errors, and are degraded because of later ones. */
   readonly isLate?: boolean | undefined;
   /** Why the flows failed or the process exited, or which nodes logged errors. */
   readonly message?: string | undefined;
@@ -73,7 +73,7 @@ export type DeploymentResult = {
 
 /** The result of the flows that run with changed modules. */
 export type ModulesResult = DeploymentResult & {
-  /** Whether the flows were started again, in a new process, for these modules. */
+  /** True if the flows were started again, in a new process, for these modules. */
   readonly isRestarted: boolean;
 };
 
@@ -81,12 +81,12 @@ export const running: DeploymentResult = { outcome: "running", missingTypes: [] 
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 export const stopped: DeploymentResult = { outcome: "stopped", missingTypes: [] };
 
-/** Whether the flows run, with or without errors of nodes. */
+/** True if the flows run, with or without errors of nodes. */
 export function isRunning({ outcome }: { readonly outcome: string }): boolean {
   return outcome === "running" || outcome === "degraded";
 }
 
-/** Whether the flows failed because node types or modules are not installed. */
+/** True if the flows failed because node types or modules are not installed. */
 export function isIncomplete({ missingTypes, lacksModules = false }: DeploymentResult): boolean {
   return missingTypes.length > 0 || lacksModules;
 }
@@ -132,7 +132,7 @@ export interface Runtime extends AsyncDisposable {
    */
   applyModules(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<ModulesResult>;
   /**
-   * Calls a procedure of the process of the flows. Rejects with `flows_stopped`, `flows_not_running`, `no_runtime`,
+   * Calls a procedure of the runtime process. Rejects with `flows_stopped`, `flows_not_running`, `no_runtime`,
    * `flows_unresponsive`, `call_failed` or `limit_exceeded`.
    */
   call<Argument, Result>(
@@ -161,7 +161,7 @@ export interface Runtime extends AsyncDisposable {
   processId(): number | undefined;
   /** The node types that are installed; undefined if they are not known yet, or are too many to be reported. */
   nodeTypes(): ReadonlySet<string> | undefined;
-  /** What `onResult` reported last. */
+  /** The last result that `onResult` reported. */
   lastResult(): RevisionResult | undefined;
   /**
    * The revision that was started last, if node types or modules are missing for it here. In standby, it is kept until a reload or

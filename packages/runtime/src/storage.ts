@@ -45,7 +45,7 @@ export interface SettingStore {
 /** The largest setting, and how many are written at once. */
 export const settingLimits = { count: 1_000, nameBytes: 500, valueBytes: 256 * 1024 } as const;
 
-/** What nodes have written as their credentials. */
+/** Credentials that nodes have written. */
 export type CredentialWrite = {
   /** By node id. They replace the node's own; an empty set removes them. */
   readonly sets: CredentialSets;
@@ -66,7 +66,7 @@ export interface NodeStorage {
   active(): Revision;
   /** Resolves when `active` has what other processes have written. */
   catchUp(): Promise<void>;
-  /** What was written for nodes that are not deployed yet. */
+  /** Credentials written for nodes that are not deployed yet. */
   unclaimedCredentials(): CredentialSets;
   /** Resolves with the results by node id; undefined if the token is no longer valid. */
   writeCredentials(write: CredentialWrite): Promise<ReadonlyMap<string, CredentialWriteResult> | undefined>;

@@ -72,7 +72,7 @@ class Supervisor implements Runtime {
   readonly #keeper: InstanceKeeper;
   readonly #results = createListeners<RevisionResult>();
   readonly #following: Disposable;
-  /** Whether the flows run, or are started: what was last done about what is desired. */
+  /** True if the flows run, or are started: what was last done about what is desired. */
   #isStarted: boolean;
   #lastResult: RevisionResult | undefined;
   #cacheFilling: CacheFilling | undefined;

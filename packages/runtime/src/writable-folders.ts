@@ -6,12 +6,12 @@ import { modulesDirName } from "./modules/folder.ts";
 /** Where flows can write. */
 export type WritableFolders = { readonly dir: string; readonly allow: { readonly fileSystemWrite: readonly string[] } };
 
-/** Whether flows can write or replace this file or folder. */
+/** True if flows can write or replace this file or folder. */
 export function canFlowsWrite({ dir, allow }: WritableFolders, path: string): boolean {
   return [dir, ...allow.fileSystemWrite].some((folder) => contains(folder, path));
 }
 
-/** Whether what flows can write contains a folder, or is in it. */
+/** True if what flows can write contains a folder, or is in it. */
 export function isWritable(folder: string, writable: readonly string[]): boolean {
   return writable.some((path) => isWithin(path, folder) || isWithin(folder, path));
 }

@@ -97,7 +97,7 @@ test.each(attacks)("a flow that writes %s loses the pipe only", async (_, first,
   await runtime.apply(revision(1, flows), "full");
   const connection = runtime.connectAdmin();
   await new Promise((resolve) => connection.once("close", resolve));
-  expect(() => runtime.connectAdmin()).toThrow("the process of the flows serves no requests any more");
+  expect(() => runtime.connectAdmin()).toThrow("the runtime process serves no requests any more");
   // Its process may be replaced, since it is not trusted any more.
   await vi.waitFor(async () => expect(await runtime.get("/alive")).toBe("alive"), { timeout: 60_000 });
 });

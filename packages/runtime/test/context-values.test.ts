@@ -20,7 +20,7 @@ async function createValues(stored: readonly ContextValue[] = []) {
     log: ({ message }) => void warnings.push(message),
   });
   await values.read(new AbortController().signal);
-  /** As the process of the flows sends it. */
+  /** As the runtime process sends it. */
   const send = (changes: readonly (readonly [key: string, json: string | null])[]): void => {
     const json = JSON.stringify(changes.map(([key, value]) => ["default", "global", key, value]));
     values.handlePart({ kind: "context", part: Buffer.from(json).toString("base64"), isLast: true });

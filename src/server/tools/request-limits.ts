@@ -8,7 +8,7 @@ import { createClientCounter } from "../http/client-counter.ts";
 import type { MemoryBudget, MemoryReservation } from "../memory/memory-budget.ts";
 
 type RequestLimitsOptions = {
-  /** What request bodies of all listeners share. Undefined: their memory is not limited. */
+  /** The memory budget that request bodies of all listeners share. Undefined: no limit. */
   readonly memory: MemoryBudget | undefined;
   readonly observer: Pick<Observer, "callShed">;
 };

@@ -44,7 +44,7 @@ export function textOf({ properties }: Node, key: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** What people know a tab by: `"Invoices" (7f3a1c8e)`. */
+/** The name of a tab for people: `"Invoices" (7f3a1c8e)`. */
 export function describeTab(tab: Node): string {
   const name = nameOf(tab);
   return printable(name === "" ? tab.id : `${JSON.stringify(name)} (${tab.id})`);

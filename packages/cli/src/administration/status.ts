@@ -90,7 +90,7 @@ function exitCodeOf(settings: GetSettingsResponse, health: Health | undefined): 
   }
 }
 
-/** What those may know who can only read and deploy flows: whether the active ones run. */
+/** The status for callers who can only read and deploy flows: whether the active flows run. */
 async function showOutcome({
   connection,
   session,
@@ -120,7 +120,7 @@ async function showOutcome({
   }
 }
 
-/** What to do about modules that the flows lack. */
+/** Tells how to install modules that the flows lack. */
 async function findAdvice(session: ClientSession, message: string, revision: Revision | undefined): Promise<string[]> {
   const [, names = ""] = /\bmissing modules: ([^;]+)/.exec(message) ?? [];
   const install =
@@ -154,7 +154,7 @@ async function readActiveRevision(session: ClientSession): Promise<Revision | un
   return newest?.revisions[0];
 }
 
-/** Whether the flows run: here or, if this replica is not to run them, on another one. */
+/** True if the flows run: here or, if this replica is not to run them, on another one. */
 function areRunning({ runtime, replicas }: GetSettingsResponse): boolean {
   const states = replicas.length > 0 ? replicas.map(({ state }) => state) : [runtime?.state];
   return states.includes(RuntimeState.RUNNING) && states.every((state) => state !== undefined && !isTroubled(state));

@@ -6,7 +6,7 @@ import type { ConnectionFlags } from "./connection-flags.ts";
 import type { Connection } from "./connection.ts";
 import type { ClientSession } from "./session.ts";
 
-/** What the action of a client command works with. */
+/** The arguments of a client command's action. */
 export type ClientContext = {
   readonly connection: Connection;
   readonly session: ClientSession;

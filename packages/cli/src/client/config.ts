@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { hasCode } from "@flowgate/base/error-code";
 import { CliFailure } from "../failure.ts";
 
-/** What the configuration file of the client contains. */
+/** The contents of the client's configuration file. */
 export type ClientConfig = {
   /** The name of the server to use unless another one is named. */
   readonly currentServer?: string;
@@ -239,7 +239,7 @@ async function replace(path: string, content: string): Promise<void> {
   }
 }
 
-/** Whether the file exists. Throws a CliFailure if other users can read it, or could have written it. */
+/** True if the file exists. Throws a CliFailure if other users can read it, or could have written it. */
 async function privateFileExists(path: string): Promise<boolean> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") {

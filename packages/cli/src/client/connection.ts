@@ -10,17 +10,17 @@ import type { ConnectionFlags } from "./connection-flags.ts";
 export type Connection = {
   /** A URL, or `unix:` and a path: for messages, and as the key of tokens. */
   readonly server: string;
-  /** What `--server` and the flags beside it say; absent without this flag. */
+  /** The values of `--server` and the flags beside it; absent without this flag. */
   readonly named?: NamedServer;
   readonly baseUrl: string;
   /** Of a Unix socket. */
   readonly socketPath?: string;
   readonly token?: string;
   readonly tokenOrigin?: TokenOrigin;
-  /** What is stored of the login that `token` is from. */
+  /** The stored login that `token` is from. */
   readonly login?: SavedToken;
   readonly tls: TlsOptions;
-  /** Whether passwords and tokens must not be sent, since they could be read on the network. */
+  /** True if passwords and tokens must not be sent, since they could be read on the network. */
   readonly isInsecure: boolean;
   readonly timeoutMs?: number;
 };
@@ -201,7 +201,7 @@ export function parseServer(
   return { server, baseUrl: server };
 }
 
-/** Whether others on the network could read what is sent to this server. */
+/** True if others on the network could read what is sent to this server. */
 function isReadable(server: string): boolean {
   if (!server.startsWith("http:")) {
     return false;

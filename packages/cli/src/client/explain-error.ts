@@ -49,7 +49,7 @@ const conflicts: ReadonlySet<string> = new Set<Reason>([
 const unknownOutcome =
   "It is not known whether the server has carried it out: see flowgate history or flowgate status before you repeat it.";
 
-/** Whether a call with effects may have been carried out although it failed. */
+/** True if a call with effects may have been carried out although it failed. */
 function isUnknown(error: ConnectError, reason: string | undefined): boolean {
   if (!isChange(error)) {
     return false;
@@ -60,7 +60,7 @@ function isUnknown(error: ConnectError, reason: string | undefined): boolean {
   return reason === undefined && hasCode(error, /^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ETIMEDOUT)$/);
 }
 
-/** Whether Node has reported the error, or one of its causes, with such a code. */
+/** True if Node has reported the error, or one of its causes, with such a code. */
 export function hasCode(error: unknown, codes: RegExp): boolean {
   for (let each = error; each instanceof Error; each = each.cause) {
     if ("code" in each && typeof each.code === "string" && codes.test(each.code)) {
@@ -222,7 +222,7 @@ function notHttp(server: string): string {
     : `${server} does not answer with HTTP. Check the port.`;
 }
 
-/** What is wrong with the certificate of the server, or with that of the client. */
+/** Describes the problem with the server's or the client's certificate. */
 function explainCertificate(code: string, server: string): string | undefined {
   switch (code) {
     case "DEPTH_ZERO_SELF_SIGNED_CERT":

@@ -54,7 +54,7 @@ function parseClient(value: unknown): IssuerClient | undefined {
     : undefined;
 }
 
-/** Whether there is a way to log in to a server, which is assumed if it does not say. */
+/** True if there is a way to log in to a server, which is assumed if it does not say. */
 export async function hasLogins(connection: Connection): Promise<boolean> {
   try {
     const scheme = await readJson(connection, "/auth/login");

@@ -62,7 +62,7 @@ export async function addServer(name: string, url: string, flags: ConnectionFlag
   process.stdout.write(`Added the server ${name}${isFirst ? ", which is the current one" : ""}.\n`);
 }
 
-/** What makes a server the current one, and adds it if it is not saved. No changes: it is the current one. */
+/** The changes that make a server the current one, and add it if it is not saved. Empty if it already is. */
 export function selectServer(
   { servers, currentServer }: ClientConfig,
   { name: given, ...named }: NamedServer,

@@ -172,7 +172,7 @@ const noteCall: Interceptor = (next) => async (request) => {
   }
 };
 
-/** Whether the call that failed with this error would have changed something. */
+/** True if the call that failed with this error would have changed something. */
 export function isChange(error: object): boolean {
   const method = failed.get(error);
   return method !== undefined && changesServer(method);

@@ -44,7 +44,7 @@ export function defineOtherCommands(root: Command, version: string): void {
 
 const shells = ["bash", "zsh", "fish"] as const;
 
-/** What the script uses of the package bash-completion, which not all systems have. */
+/** The functions of the package bash-completion that the script uses, which not all systems have. */
 const bashFallback = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
   words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}
 }

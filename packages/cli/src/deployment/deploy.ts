@@ -61,7 +61,7 @@ async function deployPlanned(
   await finishDeployment(context, () => session.flows.setFlows(request), flags);
 }
 
-/** What a deployment would break. */
+/** The problems that a deployment would cause. */
 type Harm = Pick<PlanFlowsResponse, "missingTypes" | "warnings"> & {
   readonly missingModules?: readonly string[];
   readonly removed?: string | undefined;

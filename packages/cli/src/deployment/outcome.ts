@@ -112,7 +112,7 @@ function isNotRunning(outcome: DeploymentOutcome): boolean {
   return outcome === DeploymentOutcome.FAILED || outcome === DeploymentOutcome.UNDONE;
 }
 
-/** What is wrong with the flows of a deployment that remains active; undefined if nothing is. */
+/** Describes the errors of a deployment that remains active; undefined if there are none. */
 function problemOf(outcome: DeploymentOutcome): string | undefined {
   if (outcome === DeploymentOutcome.DEGRADED) {
     return "its flows run with errors";

@@ -6,7 +6,7 @@ import { formatYaml } from "../yaml.ts";
 import { explainReadError, readIfExists } from "./read-file.ts";
 import { failureAt, parseSource } from "./source.ts";
 
-/** What the files of the nodes don't say about the configuration in a folder. */
+/** The part of a folder's configuration that is not in the files of its nodes. */
 type FolderIndex = {
   /** The files that an export has written: tabs and subflows in their order, then the global configuration nodes. */
   readonly files: readonly string[];

@@ -44,7 +44,7 @@ export async function readModulesFile(path: string): Promise<FileValue | undefin
   return { value: source.value ?? [], source, path: [] };
 }
 
-/** What an export does with a file of modules: its content, or whether it is removed. Undefined: it remains as it is. */
+/** How an export changes the file of modules: its new content, or its removal. Undefined if it remains as it is. */
 type ModulesChange =
   | { readonly path: string; readonly text: string }
   | { readonly path: string; readonly text: undefined };

@@ -107,7 +107,7 @@ export function problemAt({ file, positionOf }: FlowSource, path: JsonPath, mess
   return { file, ...positionOf(path), message };
 }
 
-/** What is wrong at a place in a file. */
+/** A problem at a position in a file. */
 export type FileProblem = Problem & { readonly file: string };
 
 /** A file that is no flows at all may have thousands of problems. */

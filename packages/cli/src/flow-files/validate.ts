@@ -26,7 +26,7 @@ export async function printValidation(output: Output, paths: readonly string[]):
 type Validation = {
   /** For which a deployment would be rejected. */
   readonly problems: readonly FileProblem[];
-  /** What is valid, but probably not intended. Only determined if there are no problems. */
+  /** Warnings about valid content that is probably not intended. Only determined if there are no problems. */
   readonly warnings: readonly FileProblem[];
 };
 

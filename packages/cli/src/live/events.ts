@@ -28,9 +28,9 @@ export async function showDebug(
 }
 
 type PrintOptions = {
-  /** Whether the events that describe the current state are printed before; true by default. */
+  /** Prints the events that describe the current state first. Defaults to true. */
   readonly withState?: boolean;
-  /** Whether an event is not printed. */
+  /** True if an event is not printed. */
   readonly isLeftOut?: (event: Event) => boolean;
 };
 

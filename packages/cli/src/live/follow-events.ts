@@ -14,7 +14,7 @@ export type FollowOptions = {
   readonly watch: (request: WatchRequest, options: CallOptions) => AsyncIterable<Event>;
   readonly request: WatchRequest;
   readonly signal: AbortSignal;
-  /** Whether the events that describe the current state are returned too. */
+  /** True if the events that describe the current state are returned too. */
   readonly withState: boolean;
   /** The connection was lost, and is made again. */
   readonly onLost: () => void;
@@ -94,7 +94,7 @@ const temporaryCodes = new Set([Code.Unavailable, Code.Aborted, Code.DeadlineExc
 /** ENOENT: the Unix socket of a service that is not running. */
 const networkCodes = /^(ECONN\w+|EHOSTUNREACH|ENETUNREACH|ENETDOWN|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT)$/;
 
-/** Whether a new connection may succeed. A stream that was open, and ends without a reason, was cut off. */
+/** True if a new connection may succeed. A stream that was open, and ends without a reason, was cut off. */
 function isTemporary(error: unknown, wasOpen: boolean): boolean {
   if (!(error instanceof ConnectError)) {
     return false;

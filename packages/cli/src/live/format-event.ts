@@ -24,14 +24,14 @@ import { printable } from "../printable.ts";
 
 type Styling = Pick<Output, "style">;
 
-/** What an event says, besides where it comes from. Its parts may be the text of others. */
+/** The text of an event, without its source. Its parts may come from flows and users. */
 type Described = {
   /** Its kind or, of a log, its level. */
   readonly label: string;
   readonly style?: Style;
   /** The first line follows the label; the others are indented. */
   readonly text: string;
-  /** What follows the first line. */
+  /** The lines after the first. */
   readonly note?: string;
 };
 

@@ -71,7 +71,7 @@ function isSame(one: Event, other: Event): boolean {
   return one.id === other.id && one.runtime === other.runtime;
 }
 
-/** Whether an event is older than what was asked for: by its time, or since a list that is not complete begins with `oldest`. */
+/** True if an event is older than what was asked for: by its time, or since a list that is not complete begins with `oldest`. */
 function isBefore({ id, time }: Event, oldest: Event | undefined, since: Date | undefined): boolean {
   const isTooOld = since !== undefined && time !== undefined && timestampMs(time) < since.getTime();
   return isTooOld || (oldest !== undefined && id < oldest.id);

@@ -24,7 +24,7 @@ export type ActiveFlows = {
 type Project = {
   readonly name: string;
   readonly folder: string;
-  /** What its package.json contains. */
+  /** The contents of its package.json. */
   readonly manifest: unknown;
   readonly secret: Secret | undefined;
 };
@@ -89,7 +89,7 @@ async function readSettings(folder: string): Promise<Setting | undefined> {
   return bytes && parseSettings(file, bytes.toString("utf8"));
 }
 
-/** What Node-RED keeps about projects. */
+/** The file in which Node-RED keeps its projects. */
 type ProjectRegistry = {
   readonly active: string | undefined;
   readonly projects: Readonly<Record<string, { readonly credentialSecret?: unknown; readonly rootPath?: unknown }>>;
@@ -119,7 +119,7 @@ async function findOwner(folder: string): Promise<string | undefined> {
   return isOwner ? userFolder : undefined;
 }
 
-/** Whether the package.json of a folder names flows, as that of a project does. */
+/** True if the package.json of a folder names flows, as that of a project does. */
 async function isProject(folder: string): Promise<boolean> {
   return settingsOf(await readJson(join(folder, "package.json")))["flowFile"] !== undefined;
 }

@@ -12,7 +12,7 @@ export type Secrets = { readonly found: readonly Secret[]; readonly missing: str
 
 type ImportedCredentials = {
   readonly credentials: Credentials;
-  /** What could not be imported, without values. */
+  /** The credentials that could not be imported, without values. */
   readonly notes: readonly string[];
 };
 

@@ -1,5 +1,5 @@
 /**
- * What becomes of a part of a user folder. `changed`: it is imported in another form, which may have to be completed; `not_needed`:
+ * How a part of a user folder is imported. `changed`: it is imported in another form, which may have to be completed; `not_needed`:
  * Flowgate does the same without it, or it is about something that Flowgate does not have.
  */
 export type ImportOutcome = "taken_over" | "changed" | "not_needed" | "not_possible";

@@ -7,13 +7,13 @@ export type Module = {
   readonly version: string | undefined;
   /** The node types of the flows that it provides; undefined if they are not known. */
   readonly types?: readonly string[] | undefined;
-  /** Whether function nodes load it, and no types of the flows are known to be in it. */
+  /** True if function nodes load it, and no types of the flows are known to be in it. */
   readonly forFunctions: boolean;
 };
 
 export type RequiredModules = {
   readonly modules: readonly Module[];
-  /** What no registry has. */
+  /** Modules that are in no registry. */
   readonly notes: readonly string[];
 };
 

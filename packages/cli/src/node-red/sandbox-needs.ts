@@ -4,11 +4,11 @@ import { type FlowNode, nameOf } from "@flowgate/flows";
 import { passedVariables } from "@flowgate/base/passed-variables";
 import { formatYaml } from "../yaml.ts";
 
-/** What flows use that the sandbox of the runtime denies by default. */
+/** The resources that flows use and the sandbox of the runtime denies by default. */
 type SandboxNeeds = {
   /** A part of flowgate.yaml that permits it, with the nodes that need it as comments; undefined if they need nothing. */
   readonly configuration: string | undefined;
-  /** What may have to be permitted, which the flows alone do not show. */
+  /** Permissions that may be needed, which the flows alone do not show. */
   readonly notes: readonly string[];
 };
 
@@ -169,7 +169,7 @@ function typedVariables(object: Readonly<Record<string, unknown>>): string[] {
     });
 }
 
-/** Whether flows can read it anyway: the runtime's own variables, and those that are always passed to it. */
+/** True if flows can read it anyway: the runtime's own variables, and those that are always passed to it. */
 function isBuiltIn(name: string): boolean {
   return name.startsWith("NR_") || name === "HOME" || passedVariables.includes(name);
 }

@@ -20,7 +20,7 @@ export type Setting = { readonly line: number } & (
       readonly reason: string;
       /** The file that it reads, as in `require("fs").readFileSync("key.pem")`. */
       readonly readFile?: string;
-      /** What it is without an environment variable, as in `process.env.PORT || 1880`. */
+      /** The value if the environment variable is not set, as in `process.env.PORT || 1880`. */
       readonly fallback?: Setting;
     }
 );

@@ -3,11 +3,11 @@ import { passwordProblem } from "./users.ts";
 import type { ImportReport, ImportOutcome } from "./report.ts";
 import { memberOf, reasonOf, type Setting, textOf, toJson } from "./settings-file.ts";
 
-/** What a translation works with. */
+/** The context of a translation. */
 type Context = {
   readonly settings: Setting;
   readonly folder: string;
-  /** Whether the flows are those of a project, and not of `flowFile`. */
+  /** True if the flows are those of a project, and not of `flowFile`. */
   readonly hasProject: boolean;
   /** `path` is that of the option which is set to `value`. */
   readonly add: (
@@ -64,7 +64,7 @@ function sameAs(path: string | readonly string[], outcome: ImportOutcome = "take
   };
 }
 
-/** What nodes read under the same name. */
+/** Translates a setting that nodes read under the same name. */
 const nodeSetting: Translate = (setting, context, name) => {
   if (setting.kind === "object" && setting.members.size === 0) {
     context.add(name, setting, "not_needed", "it is empty");

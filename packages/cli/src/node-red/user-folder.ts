@@ -28,20 +28,20 @@ import { translateSettings } from "./settings.ts";
 import { memberOf, type Setting, textOf, toJson } from "./settings-file.ts";
 import { readAdminAuth } from "./users.ts";
 
-/** What Flowgate takes over from a user folder of Node-RED. */
+/** The parts of a Node-RED user folder that Flowgate imports. */
 export type NodeRedImport = {
   readonly flowsFile: string;
   readonly flows: readonly Node[];
   /** Undefined if there is no credentials file. */
   readonly credentials: Credentials | undefined;
-  /** What to put into flowgate.yaml; undefined if nothing is needed. */
+  /** The lines for flowgate.yaml; undefined if none are needed. */
   readonly configuration: string | undefined;
   /** To be installed before the flows can run. */
   readonly modules: readonly Module[];
   /** Values to be set when the flows run. */
   readonly context: readonly ContextEntry[];
   readonly library: readonly LibraryEntry[];
-  /** What becomes of the settings, and of what flows need besides. */
+  /** How the settings, and other things that flows need, are imported. */
   readonly report: readonly ReportEntry[];
 };
 

@@ -5,7 +5,7 @@ import { formatEnum } from "./values.ts";
 
 type Styling = Pick<Output, "style" | "isShortened">;
 
-/** What changes: as the server has formatted it for people, and by itself. */
+/** A diff, as text that the server has formatted and as data. */
 type Diff = Pick<PlanFlowsResponse, "diff" | "text">;
 
 type Plan = Diff & Pick<PlanFlowsResponse, "missingTypes" | "modules" | "warnings">;

@@ -13,7 +13,7 @@ type List<D extends DescMessage, T> = {
   readonly fetchPage: (page: PageRequest) => Promise<MessageShape<D> & { nextPageToken: string }>;
   /** The items of a response, which become those of all pages in the first one. */
   readonly itemsOf: (response: MessageShape<D>) => T[];
-  /** What is printed for people if there are none. */
+  /** The text for people if there are none. */
   readonly none: string;
   readonly head: readonly string[];
   /** The titles of columns that are shortened if the table is too wide. */

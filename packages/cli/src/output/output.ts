@@ -25,7 +25,7 @@ export async function createOutput(format: OutputFormat | undefined, full = fals
 export class Output {
   /** Undefined: for people. */
   readonly format: OutputFormat | undefined;
-  /** Whether long values are to be shortened: a person reads them at a terminal. */
+  /** True if long values are to be shortened: a person reads them at a terminal. */
   readonly isShortened: boolean;
   readonly #columns: number;
   readonly #serializer: Serializer | undefined;

@@ -6,7 +6,7 @@ import { printable } from "../printable.ts";
 // stdout is for results.
 const options = { output: process.stderr, withGuide: false };
 
-/** Whether there is a person to ask. */
+/** True if there is a person to ask. */
 export function canAsk(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }

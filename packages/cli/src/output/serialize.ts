@@ -2,7 +2,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { createJsonEncoder } from "@flowgate/gateway";
 import { printableData } from "../printable.ts";
 
-/** What -o prints for programs. */
+/** The output of `-o` for programs. */
 export type OutputFormat = "json" | "yaml";
 
 /** Compiling one takes longer than using it. */

@@ -2,7 +2,7 @@ import { DeploymentOutcome, type Event, LogLevel, RuntimeState } from "@flowgate
 import { escapeHtml } from "../editor/page.ts";
 import type { RevisionUrl } from "../host.ts";
 
-/** What the editor receives over its websocket. */
+/** The messages that the editor receives over its websocket. */
 export type CommsMessage = { readonly topic: string; readonly data: unknown };
 
 const texts = new WeakMap<CommsMessage, string>();

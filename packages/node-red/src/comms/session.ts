@@ -12,7 +12,7 @@ export type SessionOptions = {
   readonly palette: Pick<PaletteChanges, "begin" | "messagesOf">;
 };
 
-/** What a client may send is short: a token, or the name of a topic. */
+/** The size limit of a message from a client: it is a token, or the name of a topic. */
 export const maxMessageBytes = 8 * 1024;
 
 /** The time in which a session must authenticate. */
@@ -23,7 +23,7 @@ const maxGroup = 50;
 const groupMs = 50;
 const keepAliveMs = 15_000;
 
-/** What may wait in memory for a client that reads slowly. Events that it then misses are counted. */
+/** The limit of messages that wait for a slow client. Events that it misses are counted. */
 const maxBufferedBytes = 256 * 1024;
 const drainMs = 100;
 
@@ -240,7 +240,7 @@ export class CommsSession {
     }
   }
 
-  /** What modules publish is the data of flows, and can be long: it is sent to those who have asked for it. */
+  /** Messages of modules contain data of flows and can be long, so they are sent to subscribers only. */
   #isShown(event: Event): boolean {
     const { kind } = event;
     const isWanted =

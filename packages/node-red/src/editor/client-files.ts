@@ -26,7 +26,7 @@ export function readEditorClient(dir: string): EditorClient {
 }
 
 /**
- * What the editor reads from `/settings` about itself. It connects to nothing but this listener, and to `catalogue`, the URL of the list of
+ * The editor's own part of `/settings`. It connects to nothing but this listener, and to `catalogue`, the URL of the list of
  * modules that can be installed. Without one, modules can be uploaded.
  */
 export async function editorSettings({ localesDir }: EditorClient, catalogue: string | undefined): Promise<Fields> {

@@ -5,7 +5,7 @@ import type { EditorClient } from "./client-files.ts";
 /** Where the page finds its own script. */
 export const deployMessagePath = "flowgate/deploy-message.js";
 
-/** What the page of the editor shows, as Node-RED's `editorTheme` has it. The editor reads it from `/theme` as well. */
+/** The texts and links of the editor's page, in the form of Node-RED's `editorTheme`. The editor reads it from `/theme` as well. */
 export const theme = {
   page: {
     title: "Node-RED",

@@ -119,7 +119,7 @@ function catalogFiles({ localesDir }: EditorClient, coreDir: string): ReadonlyMa
 
 const debugFiles: ReadonlySet<string> = new Set(["view.html", "debug.js", "debug-utils.js"]);
 
-/** The files of the debug node for the editor, which the process of the flows would serve otherwise: that may send anything. */
+/** The files of the debug node for the editor, which the runtime process would serve otherwise: that may send anything. */
 async function readDebugView(coreDir: string, name: string): Promise<Buffer> {
   if (!debugFiles.has(name)) {
     throw new FlowgateError("not_found", "the editor has no such file");

@@ -17,7 +17,7 @@ export type PaletteSet = Pick<NodeSet, "kind" | "name" | "isEnabled"> &
     readonly helpFile: string;
     /** Undefined: it has the messages of Node-RED's own nodes. */
     readonly catalog: CatalogFiles | undefined;
-    /** Whether there is an HTML file, and a program for the flow runtime. */
+    /** True if there is an HTML file, and a program for the flow runtime. */
     readonly hasTemplate: boolean;
     readonly hasProgram: boolean;
     /** Why it can't be loaded. */

@@ -18,7 +18,7 @@ export type SetInfo = {
   /** Absent for plugins. */
   readonly types?: readonly string[];
   readonly enabled: boolean;
-  /** Whether its module was added. */
+  /** True if its module was added. */
   readonly local: boolean;
   /** Node-RED sends this for modules only. */
   readonly user: false;
@@ -35,7 +35,7 @@ const maxExampleBytes = 4 * 1024 * 1024;
 const maxPages = 8;
 
 /**
- * What the editor shows of the nodes that are installed. It is read when it is first asked for, and again when modules were changed or
+ * The installed nodes as the editor shows them. Read at the first request, and again when modules were changed or
  * reading has failed. It comes from files that flows can't write, since whatever it contains runs in the page of the editor.
  */
 export class Palette {

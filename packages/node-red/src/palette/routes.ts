@@ -19,7 +19,7 @@ type Language = { Querystring: { readonly lng?: unknown } };
 export type PathRequest = FastifyRequest<Language & { Params: { readonly "*": string } }>;
 
 /**
- * What the editor loads of the nodes that are installed, apart from `/nodes` itself. `defaultIcon` is the file that is shown for icons that do
+ * The files of installed nodes that the editor loads, apart from `/nodes` itself. `defaultIcon` is the file that is shown for icons that do
  * not exist; undefined: nothing is.
  */
 export function addPaletteRoutes(app: FastifyInstance, palette: Palette, defaultIcon: string | undefined): void {

@@ -14,7 +14,7 @@ export const nodeBytes = 512;
  */
 export const headerBytes = 16;
 
-/** What the threads of this process share: which node has received a message last, and whether the event loop runs. */
+/** State that the threads of this process share: which node has received a message last, and whether the event loop runs. */
 export type SharedActivity = SharedArrayBuffer;
 
 /**

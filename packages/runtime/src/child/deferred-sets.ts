@@ -45,7 +45,7 @@ type ModuleSubflow = {
   readonly flow?: readonly ({ readonly type?: unknown } | undefined)[];
 };
 
-/** What a file of a set exports: it registers types, some after a while. */
+/** The function that a file of a set exports. It registers types, possibly asynchronously. */
 type Register = (red: unknown) => unknown;
 
 /** The sets of nodes that are not loaded yet. */

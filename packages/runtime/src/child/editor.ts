@@ -9,7 +9,7 @@ import {
 import type { CallHandler } from "./call-server.ts";
 import type { NodeRed } from "./node-red.ts";
 
-/** What Node-RED's own tools ask for, by the functions that its admin API calls. */
+/** Answers requests of Node-RED's own tools with the functions that its admin API calls. */
 export function editorHandlers({
   runtime,
   loadTypes,

@@ -3,13 +3,13 @@ import { types } from "node:util";
 /** Binary messages may have 100 levels, and each of JSON takes two. */
 const maxDepth = 40;
 
-/** What each value counts at least, so that many small values are as limited as a few large ones. */
+/** The minimum size that is counted for a value, so that many small values are limited like a few large ones. */
 const minBytes = 32;
 
 /** A value as JSON. */
 export type EncodedValue = {
   readonly value: unknown;
-  /** Whether something is missing in it, since there is too much, or replaced, since JSON can't represent it. */
+  /** True if something is missing in it, since there is too much, or replaced, since JSON can't represent it. */
   readonly isTruncated: boolean;
 };
 
@@ -33,7 +33,7 @@ export class ValueEncoder {
     return { value: this.#copy(value), isTruncated: this.#isTruncated };
   }
 
-  /** Whether another value would be left out. */
+  /** True if another value would be left out. */
   get isFull(): boolean {
     return this.#bytesLeft <= 0;
   }

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { maxLineChars } from "../output.ts";
 
-/** What an event has of an error. */
+/** The fields of an error in an event. */
 export type ErrorText = {
   readonly message: string;
   readonly stack?: string;
@@ -83,7 +83,7 @@ function readMessage(value: unknown): string | undefined {
 
 type Call = { readonly text: string; readonly line?: number; readonly column?: number };
 
-/** What the runtime puts before the code of a function node, in the tested version: lines, and characters on the first line. */
+/** The lines, and characters on the first line, that the tested version puts before the code of a function node. */
 export const functionPrefixes: Readonly<Record<string, { readonly lines: number; readonly chars: number }>> = {
   "": { lines: 1, chars: 0 },
   " setup": { lines: 17, chars: 24 },
@@ -124,7 +124,7 @@ export function functionOf(error: unknown): string | undefined {
 /** Where the runtime calls the code of a function node, and that of its setup and cleanup: on the line after it. */
 const entryColumns: ReadonlySet<number> = new Set([3, 23]);
 
-/** Whether it is the call of the code, which is not part of it. */
+/** True if it is the call of the code, which is not part of it. */
 function isEntry({ text, line = 0, column = 0 }: Call, before: Call | undefined): boolean {
   return entryColumns.has(column) && !text.endsWith(")") && line > (before?.line ?? Infinity);
 }

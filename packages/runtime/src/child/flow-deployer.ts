@@ -19,7 +19,7 @@ export class FlowDeployer {
   readonly #writes: NodeWrites;
   /** The running nodes that have logged an error while they were started, by id. Their messages may contain secrets. */
   readonly #failedNodes = new Map<string, string>();
-  /** Whether an error of this node is one of its start. */
+  /** True if an error of this node is one of its start. */
   #isStarting = (_id: string): boolean => false;
   /** Called when a deployment has stopped what it stops, and before it starts nodes. */
   #onStart = (): void => {};
@@ -255,7 +255,7 @@ function createEventWaiter(util: typeof flowUtil): (matches: (event: RuntimeEven
   };
 }
 
-/** Whether the event reports that the runtime has loaded its flows, or has failed to. */
+/** True if the event reports that the runtime has loaded its flows, or has failed to. */
 function isStartResult({ id, payload }: RuntimeEvent): boolean {
   return id === "runtime-state" && (payload?.state === "start" || payload?.error !== undefined);
 }

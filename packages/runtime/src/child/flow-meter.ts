@@ -33,7 +33,7 @@ type FlowMeterOptions = {
   readonly locator: Pick<NodeLocator, "locate">;
   /** The server of HTTP-in nodes. */
   readonly server: Server;
-  /** Whether each node is measured too, and not only its tab. */
+  /** True if each node is measured too, and not only its tab. */
   readonly byNode: boolean;
   readonly report: (measurements: Measurements) => void;
 };
@@ -106,7 +106,7 @@ export class FlowMeter {
     return tab;
   }
 
-  /** What a node of a subflow does in all its instances is summed up. */
+  /** The measurements of a subflow's node are summed over all instances. */
   #findNode(id: string, type: string, tab: TabMeter): NodeMeter {
     const key = shorten(id);
     const found = this.#nodes.get(key);

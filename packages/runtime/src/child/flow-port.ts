@@ -18,7 +18,7 @@ type FlowPortOptions = {
 /** The port of HTTP-in nodes, and of files. */
 export class FlowPort {
   readonly #options: FlowPortOptions;
-  /** What nodes know as the server. It does not listen if requests are checked before they reach it, or if they come over TLS. */
+  /** The server that nodes see. It does not listen if requests are checked before they reach it, or if they come over TLS. */
   readonly server: Server;
   #handle: (request: IncomingMessage, response: ServerResponse) => void = (request, response) =>
     this.#options.nodeRed.runtime.httpNode(request, response);

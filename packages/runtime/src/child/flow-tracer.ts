@@ -30,7 +30,7 @@ type OpenSpan = Place & {
   hasFailed: boolean;
 };
 
-/** What flows send. */
+/** A message that flows send. */
 type Message = { readonly _msgid?: unknown; readonly req?: unknown };
 
 type HttpInNode = RunningNode & { readonly url?: unknown };

@@ -72,7 +72,7 @@ parent.send({ kind: "heartbeat" });
 delete process.env["NODE_COMPILE_CACHE"];
 delete process.env["NODE_COMPILE_CACHE_READONLY"];
 const cacheDir = getCompileCacheDir();
-/** Whether this process fills the compile cache, see ../compile-cache.ts: it loads all that others may load, and gets no flows. */
+/** True if this process fills the compile cache, see ../compile-cache.ts: it loads all that others may load, and gets no flows. */
 const fillsCache = cacheDir !== undefined && process.permission.has("fs.write", cacheDir);
 const writes = new NodeWrites({ send: (text) => void sendParts("node-write", text) });
 const nodeRed = loadNodeRed({
@@ -118,7 +118,7 @@ const log = createRuntimeLog(
 let initialized: Promise<FlowPort> | undefined;
 let openedPort: FlowPort | undefined;
 let moduleLoader: ModuleLoader | undefined;
-/** What nodes read as `RED.settings`. */
+/** The settings that nodes read as `RED.settings`. */
 let settings: { uiPort?: unknown } = {};
 
 async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {

@@ -27,7 +27,7 @@ export class ModuleLoader {
   /** Why sets could not be loaded that were added or enabled last. */
   #errors: string[] = [];
 
-  /** What can't be loaded is reported by `warn`. */
+  /** Modules that can't be loaded are reported by `warn`. */
   constructor(parts: Parts, functionLists: ModuleLists, warn: (message: string) => void) {
     this.#parts = parts;
     this.#functionLists = functionLists;
@@ -104,13 +104,13 @@ export class ModuleLoader {
     }
   }
 
-  /** Whether other modules than these have plugins, which can't be given up. */
+  /** True if other modules than these have plugins, which can't be given up. */
   #havePlugins(wanted: ReadonlySet<string>): boolean {
     const modules = Object.entries(this.#parts.registry.getModuleList());
     return modules.some(([name, { plugins = {} }]) => !wanted.has(name) && Object.keys(plugins).length > 0);
   }
 
-  /** Whether the flows have nodes of these types, or function nodes with modules that these lists do not permit any more. */
+  /** True if the flows have nodes of these types, or function nodes with modules that these lists do not permit any more. */
   #isUsed(types: ReadonlySet<string>, lists: ModuleLists): boolean {
     const { eachNode, permitsModule } = this.#parts;
     const isLost = (module: string): boolean =>

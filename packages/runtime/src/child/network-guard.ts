@@ -23,7 +23,7 @@ const notSupported =
 
 const maxReports = 100;
 
-/** What the replacements of functions have in common. */
+/** The parts that all replaced functions share. */
 type Checks = {
   readonly findConnectDenial: (address: string, port: number) => string | undefined;
   readonly findListenDenial: (port: number) => string | undefined;

@@ -387,7 +387,7 @@ function shortenError(error: NodeError): NodeError {
   };
 }
 
-/** What the debug node sends. */
+/** A message of the debug node. */
 type DebugData = Readonly<Partial<Record<"level" | "id" | "topic" | "property" | "format" | "msg", unknown>>>;
 
 /** Node-RED encodes a BigInt as an object, and all other values as text. */

@@ -9,7 +9,7 @@ type Counter = {
   lastMessageMs: number;
   /** That of its activity. */
   readonly number: number;
-  /** Whether it has changed since it was reported. */
+  /** True if it has changed since it was reported. */
   isChanged: boolean;
 };
 
@@ -34,7 +34,7 @@ export class NodeCounters {
   readonly #counters = new Map<string, Counter>();
   #changed: Counter[] = [];
   #reportedMs = 0;
-  /** Whether a node has its first error or warning, which is reported at once. */
+  /** True if a node has its first error or warning, which is reported at once. */
   #isUrgent = false;
 
   constructor(options: CountersOptions) {

@@ -41,7 +41,7 @@ export class NodeErrors {
     this.#locate = locate;
   }
 
-  /** Whether `take` or `takeEnded` would return anything, now or later. */
+  /** True if `take` or `takeEnded` would return anything, now or later. */
   get isPending(): boolean {
     return this.#pending > 0 || this.#dropped > 0;
   }

@@ -66,7 +66,7 @@ export type NodeRed = {
     get: (type: string) => unknown;
     /** Null: it is not loaded. */
     getModuleInfo(name: string): { readonly nodes: readonly LoadedSet[] } | null;
-    /** What it knows of modules, by their names. */
+    /** The modules that it knows, by name. */
     getModuleList(): Record<string, { readonly name: string; readonly nodes: object; readonly plugins?: object }>;
     getNodeList(filter?: (set: LoadedSet) => boolean): LoadedSet[];
     /** Rejects if the lists do not permit the module, or another one is missing whose nodes its nodes need. */
@@ -127,7 +127,7 @@ export type CredentialNodes = {
 export type StoredSettingsModule = Record<"set" | "delete", (...values: unknown[]) => Promise<void>>;
 
 type LoadOptions = {
-  /** Whether sets of nodes may be loaded when a type of them is needed. */
+  /** True if sets of nodes may be loaded when a type of them is needed. */
   readonly defersSets: boolean;
   /** Called before modules are loaded, with what they call. */
   readonly followWrites: (nodes: CredentialNodes, settings: StoredSettingsModule) => void;

@@ -116,7 +116,7 @@ function restrictUnixSockets(): void {
   };
 }
 
-/** Whether a path is absolute and without NUL, which marks an abstract socket. Uses nothing that flows can replace. */
+/** True if a path is absolute and without NUL, which marks an abstract socket. Uses nothing that flows can replace. */
 function isPathOfFile(path: string): boolean {
   for (let at = 0; at < path.length; at += 1) {
     if (path[at] === "\0") {

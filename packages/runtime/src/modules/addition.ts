@@ -58,7 +58,7 @@ function versionOf(packageDir: string): unknown {
   return readManifest(join(packageDir, "package.json"))["version"];
 }
 
-/** What the lockfile says of each of these packages, with those in it. */
+/** The lockfile entries of these packages and of the packages nested in them. */
 function describePackages(modulesDir: string): ReadonlyMap<string, string> {
   const groups = Map.groupBy(readLockfile(modulesDir), ({ path }) => topOf(path));
   return new Map([...groups].map(([path, packages]) => [path, packages.map(describe).toSorted().join("\n")]));

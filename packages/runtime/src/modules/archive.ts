@@ -91,7 +91,7 @@ function checkEntry({ path, type }: ReadEntry): { readonly isFile: boolean; read
   return { isFile, path: normalizePath(path) };
 }
 
-/** What is wrong with an archive, by the warning of its parser. */
+/** Describes a problem of an archive by the warning of its parser. */
 function explain(warning: string, header: Header | undefined): string {
   switch (warning) {
     case "checksum failure":

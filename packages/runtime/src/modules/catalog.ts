@@ -22,7 +22,7 @@ export type InstalledModule = {
   readonly integrity: string | undefined;
   /** The file of its tarball in the folder `uploads`, if it was uploaded. */
   readonly upload: string | undefined;
-  /** Whether anything of it is to be loaded. */
+  /** True if anything of it is to be loaded. */
   readonly isEnabled: boolean;
   /** The node types that it defines. */
   readonly types: readonly string[];

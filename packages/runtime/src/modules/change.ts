@@ -76,7 +76,7 @@ async function replaceAll(current: string, tree: string): Promise<void> {
   await discard(previous);
 }
 
-/** What is added takes effect at once, by a single rename: who finds it unfinished finishes it. Takes it back if that is not possible. */
+/** Additions take effect at once, by a single rename. A process that finds one unfinished completes it, or reverts it if it can't. */
 async function add(current: string, { work, tree }: Staging, paths: readonly string[]): Promise<void> {
   const name = `${addingPrefix}${randomUUID()}`;
   const adding = join(work, name);
@@ -114,7 +114,7 @@ function explainUnfinished(): never {
   );
 }
 
-/** What can't be removed does not change the result. The next change removes it. */
+/** A failure does not change the result: the next change removes the folder. */
 async function discard(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {});
 }

@@ -6,7 +6,7 @@ import type { InstalledModule } from "./catalog.ts";
 import { coreModule } from "./core-nodes.ts";
 import { syncPath } from "./sync.ts";
 
-/** What is disabled after a module, or one of its sets of nodes, was enabled or disabled. */
+/** Returns the disabled modules and sets after one was enabled or disabled. */
 export function changeDisabled(
   before: Disabled,
   { name, sets }: Pick<InstalledModule, "name" | "sets">,
@@ -23,7 +23,7 @@ export function changeDisabled(
   };
 }
 
-/** Whether a set can be disabled apart from its module: Node-RED takes what is before the last slash for the name of the module. */
+/** True if a set can be disabled apart from its module: Node-RED takes what is before the last slash for the name of the module. */
 export function isSetName(name: string): boolean {
   return name !== "" && !name.includes("/");
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { readOwnManifest } from "@flowgate/base/manifest";
 
-/** What is installed and not to be loaded: modules by their names, and sets of nodes, also of Node-RED's own, as `module/set`. */
+/** Installed modules that must not be loaded, by name, and sets of nodes, including Node-RED's own, as `module/set`. */
 export type Disabled = { readonly modules: readonly string[]; readonly sets: readonly string[] };
 
 export const noneDisabled: Disabled = { modules: [], sets: [] };

@@ -22,7 +22,7 @@ export function explainFullDisk(error: unknown, name: string): FlowgateError | u
 }
 
 /**
- * What a caller can know of a failure of npm: neither paths and URLs of its output, nor credentials in them. `absent` is the reason if the
+ * Describes a failure of npm for callers, with neither paths and URLs of its output, nor credentials in them. `absent` is the reason if the
  * registry does not have the package of this name; one that it requires is always `module_failed`.
  */
 export function explainNpmError(
@@ -53,12 +53,12 @@ const failures: ReadonlySet<string> = new Set([
   "registry_unavailable",
 ]);
 
-/** Whether modules could not be installed. */
+/** True if modules could not be installed. */
 export function isModuleFailure(error: unknown): error is FlowgateError {
   return error instanceof FlowgateError && failures.has(error.reason);
 }
 
-/** What the registry does not have; undefined: that is not what has failed. */
+/** The package or version that the registry lacks; undefined if something else failed. */
 export function explainAbsent({ code, output }: Pick<NpmError, "code" | "output">): string | undefined {
   switch (code) {
     case "E404":

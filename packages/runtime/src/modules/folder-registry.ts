@@ -42,7 +42,7 @@ export async function openFolderRegistry(folder: string): Promise<FolderRegistry
     response.end(JSON.stringify(versions.length === 0 ? { error: "not found" } : await describe(path, versions)));
   }
 
-  /** What npm reads of a package, in the abbreviated form. */
+  /** The metadata of a package that npm reads, in the abbreviated form. */
   async function describe(name: string, versions: readonly Tarball[]): Promise<object> {
     // As in other registries, a version has no build metadata. The last of those that differ in it only is the one.
     const byVersion = new Map(

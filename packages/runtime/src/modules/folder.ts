@@ -69,7 +69,7 @@ export function previousModulesDir(path: string): string {
   return `${path}.previous`;
 }
 
-/** Whether anything is installed in the folder, or may be, since it can't be read now. */
+/** True if anything is installed in the folder, or may be, since it can't be read now. */
 export function hasModules(modulesDir: string): boolean {
   try {
     return readdirSync(join(modulesDir, "node_modules")).some((name) => !name.startsWith("."));

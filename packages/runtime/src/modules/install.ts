@@ -17,15 +17,15 @@ import { assertModuleLimit } from "./set.ts";
 export type PackageSource = ModuleSpec & { readonly upload?: string };
 
 export type InstallOptions = {
-  /** Whether packages may come from git repositories and URLs. */
+  /** True if packages may come from git repositories and URLs. */
   readonly allowsGit?: boolean | undefined;
-  /** What the caller can do about a package from elsewhere, as the end of the error. */
+  /** The end of the error about a package from elsewhere: what the caller can do. */
   readonly originHint?: string | undefined;
   /** The packages whose install scripts are run, unless that was done before and they have not changed since. */
   readonly scripts: readonly string[];
   /** Those of them whose scripts are run again. */
   readonly rerun?: readonly string[];
-  /** Whether what is in the cache is used without asking the registry: for exact versions only. */
+  /** True if what is in the cache is used without asking the registry: for exact versions only. */
   readonly prefersCache?: boolean;
   /** Called with the step that begins. */
   readonly onStep?: (step: string) => void;
@@ -118,7 +118,7 @@ function namesOf(packages: readonly LockedPackage[]): string[] {
   return [...new Set(packages.map(({ name }) => name))];
 }
 
-/** Whether a package has the name that it is installed by, and none that only the publisher of another package gives to it. */
+/** True if a package has the name that it is installed by, and none that only the publisher of another package gives to it. */
 function hasOwnName(
   { name, originalName = name, path, inBundle }: LockedPackage,
   packages: readonly LockedPackage[],
@@ -210,7 +210,7 @@ async function removeUnusedUploads(tree: string): Promise<void> {
   }
 }
 
-/** What the package.json of a folder of modules lists. */
+/** The dependencies in the package.json of a folder of modules. */
 function dependenciesOf(tree: string): Readonly<Record<string, unknown>> {
   return Object(readCertainManifest(join(tree, "package.json"))["dependencies"]) as Record<string, unknown>;
 }

@@ -33,7 +33,7 @@ type ModuleSettings = ModuleLists & {
 
 type ModuleAction = "install" | "update" | "remove" | "enable" | "disable";
 
-/** What a change of the modules does. `message` is the step that has begun, or the reason of the failure. */
+/** A step of a change of modules. `message` is the step that has begun, or the reason of the failure. */
 export type ModuleProgress = {
   readonly action: ModuleAction;
   readonly name: string;
@@ -69,7 +69,7 @@ type Installed = Installation & {
 
 type Subject = Pick<ModuleProgress, "action" | "name" | "version">;
 
-/** What a change of several modules is done with. */
+/** The parts that a change of several modules needs. */
 export type ReplaceOptions<T> = {
   /** Finds the tarball of an uploaded module, if no registry has it. */
   readonly findTarball: FindTarball;
@@ -92,7 +92,7 @@ export class Modules implements AsyncDisposable {
   readonly #options: CompleteOptions;
   readonly #catalog: ModuleCatalog;
   readonly #closing = new AbortController();
-  /** What another process has left is removed before the first change. */
+  /** Files that another process has left are removed before the first change. */
   readonly #cleaned: Promise<void>;
   #current: { readonly subjects: readonly Subject[]; readonly done: Promise<unknown> } | undefined;
 

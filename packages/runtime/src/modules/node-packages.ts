@@ -49,7 +49,7 @@ export function assertLoadable(tree: string, packages: readonly LockedPackage[])
   }
 }
 
-/** What Node-RED would throw for, or take for something else, in the section `node-red` of a package.json. */
+/** Finds entries in the section `node-red` of a package.json that Node-RED would throw for or misread. */
 function findSectionProblem(section: object | null): string | undefined {
   if (section === null || Array.isArray(section)) {
     return "node-red must be an object";

@@ -5,15 +5,15 @@ import { getCompileCacheDir } from "node:module";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 
-/** What configures npm besides the options that are always given. */
+/** Options of npm besides those that are always given. */
 export type NpmOptions = {
   /** The URL of a registry. Undefined: that of `npmrc`, or npm's own. */
   readonly registry?: string | undefined;
   /** A configuration file with registries, tokens, proxies and certificates. Undefined: none is read. */
   readonly npmrc?: string | undefined;
-  /** Whether packages may require others from git repositories and URLs. */
+  /** True if packages may require others from git repositories and URLs. */
   readonly allowsGit?: boolean | undefined;
-  /** Whether the registry is on this machine: then proxies are not used, and its URLs are not kept in the lockfile. */
+  /** True if the registry is on this machine: then proxies are not used, and its URLs are not kept in the lockfile. */
   readonly isLocal?: boolean | undefined;
   /** Where npm keeps what it downloads. */
   readonly cacheDir: string;
@@ -32,7 +32,7 @@ export class NpmError extends Error {
    * repository, which is not allowed; otherwise the error code of npm, such as E404, or an empty text.
    */
   readonly code: string;
-  /** What npm has printed. May contain paths and URLs. */
+  /** The output of npm. May contain paths and URLs. */
   readonly output: string;
 
   constructor(code: string, output: string) {

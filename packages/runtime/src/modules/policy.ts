@@ -2,13 +2,13 @@ import semver from "semver";
 import type { ModuleSpec } from "@flowgate/base/module-names";
 import { completeDeny, type ModuleLists, permitsModule, splitRule } from "@flowgate/base/module-rules";
 
-/** Whether an entry of a list is one that `parseRule` understands. */
+/** True if an entry of a list is one that `parseRule` understands. */
 export function isModuleRule(entry: string): boolean {
   const { name, range } = splitRule(entry);
   return /^(?:@[\w.~*-]+\/)?[\w~*][\w.~*-]*$/.test(name) && (range === undefined || semver.validRange(range) !== null);
 }
 
-/** Whether a module may be installed. Without a version: whether any of its versions may be. */
+/** True if a module may be installed. Without a version: true if any of its versions may be. */
 export function isAllowed(lists: ModuleLists, name: string, version?: string): boolean {
   const satisfies = version === undefined ? undefined : (range: string) => semver.satisfies(version, range);
   return permitsModule(lists, name, satisfies);

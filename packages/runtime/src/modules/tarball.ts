@@ -5,10 +5,10 @@ import { type Fields, isFields } from "@flowgate/base/fields";
 import { isModuleName } from "@flowgate/base/module-names";
 import { type ArchiveEntry, ArchiveError, readArchive } from "./archive.ts";
 
-/** What the package.json of a package says. */
+/** The fields of a package's package.json. */
 export type PackageManifest = Readonly<Record<string, unknown>> & { readonly name: string; readonly version: string };
 
-/** What npm finds in the tarball of a package. */
+/** The contents of a package's tarball, as npm reads them. */
 export type PackageContent = {
   readonly manifest: PackageManifest;
   /** The package.json of each package that it contains. */

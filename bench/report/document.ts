@@ -61,17 +61,18 @@ ${reasons.length === 0 ? "" : `\n## Missed goals\n\n${reasons.map((reason) => `-
   ${rounds} rounds after each of ${starts} starts. A ratio compares two slices of the same round.
 - Another process generates the load over loopback: 64 connections with one request at a time for HTTP/1.1 (8 for 2 MB bodies), 4
   connections with 16 concurrent calls for gRPC. Requests are formatted once; responses are checked for status and length.
-- "CPU used" is a share of one core. If the server used much less than 100 %, something else limited its rate.
 - CPU per call is user and system time of all threads of the server, divided by calls.
 - A stall is the longest interval between two iterations of the event loop (\`monitorEventLoopDelay\`, resolution 1 ms).
 - The memory of a stream is the growth of the resident set, measured after garbage collections.
+
+The charts show medians; \`npm run bench\` prints rates, quartiles and CPU time.
 
 ${measured.map(formatSection).join("\n")}`;
 }
 
 function formatSection({ benchmark: { name, title }, result: { rows, notes = [] } }: Measured): string {
   const remarks = notes.map((note) => `- ${note}\n`).join("");
-  const results = rows.length === 0 ? "" : `![Chart](performance/${name}.svg)\n\n${formatMarkdownTable(rows)}\n`;
+  const results = rows.length === 0 ? "" : `![Chart](performance/${name}.svg)\n`;
   return `## ${title}
 
 ${results}${remarks === "" ? "" : `\n${remarks}`}`;

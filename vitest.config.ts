@@ -62,14 +62,7 @@ export default defineConfig({
           exclude: isCurrentNode ? endToEnd : [...endToEnd, ...onCurrentNode],
         },
       },
-      {
-        extends: true,
-        test: {
-          name: "e2e",
-          include: endToEnd,
-          globalSetup: consoleSetup,
-        },
-      },
+      { extends: true, test: { name: "e2e", include: endToEnd, globalSetup: consoleSetup } },
       {
         extends: true,
         test: {

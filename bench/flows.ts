@@ -86,15 +86,9 @@ export type DeploymentTarget = {
 };
 
 export function flowgateTarget({ url, authorization }: { url: string; authorization: string }): DeploymentTarget {
-  return {
-    url,
-    headers: (type) => ({ authorization, "service-api-version": "v2", "service-deployment-type": type }),
-  };
+  return { url, headers: (type) => ({ authorization, "service-api-version": "v2", "service-deployment-type": type }) };
 }
 
 export function nodeRedTarget(url: string): DeploymentTarget {
-  return {
-    url,
-    headers: (type) => ({ "node-red-api-version": "v2", "node-red-deployment-type": type }),
-  };
+  return { url, headers: (type) => ({ "node-red-api-version": "v2", "node-red-deployment-type": type }) };
 }

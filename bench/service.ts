@@ -72,13 +72,7 @@ export async function untilReady(url: string): Promise<void> {
 async function logIn(url: string): Promise<string> {
   const response = await fetch(`${url}/auth/token`, {
     method: "POST",
-    body: new URLSearchParams({
-      client_id: "service-admin",
-      grant_type: "password",
-      scope: "*",
-      username,
-      password,
-    }),
+    body: new URLSearchParams({ client_id: "service-admin", grant_type: "password", scope: "*", username, password }),
   });
   const { access_token: token } = (await response.json()) as { access_token: string };
   return `Bearer ${token}`;

@@ -78,9 +78,7 @@ async function writePackage(folder: string): Promise<void> {
     ...manifest,
     ...(await readOrigin(folder)),
     ...(bin && { bin: mapValues(bin, compiledFile) }),
-    ...(imports && {
-      imports: mapValues(imports, (files) => mapValues(files, compiledFile)),
-    }),
+    ...(imports && { imports: mapValues(imports, (files) => mapValues(files, compiledFile)) }),
     exports: Object.fromEntries(compiled),
   };
   await writeFile(join(dist, "package.json"), `${JSON.stringify(published, null, 2)}\n`);

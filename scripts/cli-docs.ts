@@ -91,10 +91,9 @@ const connectionFlags = (root: Command): Item[] =>
   root.options.filter((option) => option.long !== "--version").map(toItem);
 
 const argumentsOf = (command: Command): Item[] =>
-  help.visibleArguments(command).map((argument) => ({
-    term: help.argumentTerm(argument),
-    description: help.argumentDescription(argument),
-  }));
+  help
+    .visibleArguments(command)
+    .map((argument) => ({ term: help.argumentTerm(argument), description: help.argumentDescription(argument) }));
 
 /** Flags that several commands have with the same description; of several such descriptions, the most frequent one. */
 function findShared(commands: readonly Command[]): Map<string, Item> {

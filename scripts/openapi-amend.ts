@@ -2,10 +2,7 @@ import type { OpenApiDocument, OperationObject, Response, Schema } from "../pack
 import { endpoints, endpointsTag } from "./openapi-endpoints.ts";
 
 /** The required parameters by path. The .proto does not require them, so that the implementation can return errors of RFC 6749. */
-const requiredParameters = {
-  "/auth/token": ["grant_type", "username", "password"],
-  "/auth/revoke": ["token"],
-};
+const requiredParameters = { "/auth/token": ["grant_type", "username", "password"], "/auth/revoke": ["token"] };
 
 /** Adds to the document what the .proto files can't express. */
 export function amend(document: OpenApiDocument): OpenApiDocument {

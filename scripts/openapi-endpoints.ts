@@ -56,10 +56,7 @@ export const endpoints: Record<string, PathItem> = {
               message: { type: "string", description: "Why the active flows are not running." },
             },
           },
-          {
-            notReady: { status: "not ready", store: "open", runtime: "starting" },
-            draining: { status: "draining" },
-          },
+          { notReady: { status: "not ready", store: "open", runtime: "starting" }, draining: { status: "draining" } },
         ),
         default: otherError,
       },

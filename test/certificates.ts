@@ -9,10 +9,7 @@ export type Issued = {
   readonly key: string;
 };
 
-export type Authority = Issued & {
-  readonly name: string;
-  issue(certificate?: Partial<CertificateOptions>): Issued;
-};
+export type Authority = Issued & { readonly name: string; issue(certificate?: Partial<CertificateOptions>): Issued };
 
 type CertificateOptions = {
   readonly name: string;

@@ -20,11 +20,7 @@ function testsOf(...results: readonly { status: string; failureMessages?: readon
       {
         name: join(process.cwd(), "test/one.test.ts"),
         message: "",
-        assertionResults: results.map((result, at) => ({
-          fullName: `test ${at + 1}`,
-          failureMessages: [],
-          ...result,
-        })),
+        assertionResults: results.map((result, at) => ({ fullName: `test ${at + 1}`, failureMessages: [], ...result })),
       },
     ],
   });

@@ -46,10 +46,7 @@ export const costlyShapes: Readonly<Record<string, Make>> = {
   "configurations in a circle of a subflow": (bytes, random) => {
     const keys = bytes / 80;
     const circle = times(3, (at) =>
-      configNode(`c${at}`, {
-        z: "s0",
-        ...Object.fromEntries(times(keys, (key) => [`k${key}`, `c${(at + 1) % 3}`])),
-      }),
+      configNode(`c${at}`, { z: "s0", ...Object.fromEntries(times(keys, (key) => [`k${key}`, `c${(at + 1) % 3}`])) }),
     );
     const all = tabs(upTo(300, random));
     return [...all, subflow(0), ...circle, ...all.map(({ id }) => instance(0, id, `i-${id}`))];

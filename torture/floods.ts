@@ -57,14 +57,8 @@ const manyFields = Array.from({ length: 200 }, () => ["x", "y"] as const);
 const fast: Readonly<Record<string, Flood>> = {
   "HTTP/2 PING": { open: openRaw2, next: same(frame(type.ping, 0, 0, Buffer.alloc(8))) },
   "HTTP/2 SETTINGS": { open: openRaw2, next: same(frame(type.settings, 0, 0)) },
-  "HTTP/2 PRIORITY": {
-    open: openRaw2,
-    next: same(frame(type.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]))),
-  },
-  "HTTP/2 frames of an unknown type": {
-    open: openRaw2,
-    next: same(frame(0x42, 0, 0, Buffer.alloc(8))),
-  },
+  "HTTP/2 PRIORITY": { open: openRaw2, next: same(frame(type.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]))) },
+  "HTTP/2 frames of an unknown type": { open: openRaw2, next: same(frame(0x42, 0, 0, Buffer.alloc(8))) },
   "HTTP/2 empty DATA": { open: openRaw2, first: post(1), next: same(frame(type.data, 0, 1)) },
   "HTTP/2 CONTINUATION": {
     open: openRaw2,

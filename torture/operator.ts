@@ -15,9 +15,7 @@ export type Access = {
   readonly sending: Pick<Sending, "headers" | "socketPath">;
 };
 
-export type Way = Access & {
-  send(method: string, path: string, sending?: Sending): Promise<Reply>;
-};
+export type Way = Access & { send(method: string, path: string, sending?: Sending): Promise<Reply> };
 
 type Headers = Readonly<Record<string, string>>;
 

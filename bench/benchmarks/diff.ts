@@ -38,12 +38,14 @@ export const diff: Benchmark = {
       return { name, timesMs };
     });
     return {
-      figures: results.slice(0, 2).map(({ name, timesMs }) => ({
-        title: `CPU time of a ${name}, of 10,000`,
-        unit: "ms",
-        values: timesMs,
-        goal: { kind: "atMost", value: 100 },
-      })),
+      figures: results
+        .slice(0, 2)
+        .map(({ name, timesMs }) => ({
+          title: `CPU time of a ${name}, of 10,000`,
+          unit: "ms",
+          values: timesMs,
+          goal: { kind: "atMost", value: 100 },
+        })),
       rows: results.map(({ name, timesMs }) => ({
         "": name,
         ms: formatSpread(timesMs),

@@ -8,10 +8,7 @@ export interface Watches {
   close(): void;
 }
 
-const call = {
-  path: "/grpc.health.v1.Health/Watch",
-  headers: { "content-type": "application/grpc", te: "trailers" },
-};
+const call = { path: "/grpc.health.v1.Health/Watch", headers: { "content-type": "application/grpc", te: "trailers" } };
 /** A HealthCheckResponse with its envelope. */
 const messageOf = (status: number): Buffer => Buffer.from([0, 0, 0, 0, 2, 8, status]);
 const serving = messageOf(1);
@@ -56,10 +53,7 @@ export async function openWatches(url: string, connections: number, streams: num
     }),
   );
   await first.reached;
-  return {
-    untilNotified: () => second.reached,
-    close: () => opened.forEach((each) => each.close()),
-  };
+  return { untilNotified: () => second.reached, close: () => opened.forEach((each) => each.close()) };
 }
 
 function countDown(from: number): { reached: Promise<void>; count(): void; fail(reason: string): void } {

@@ -20,8 +20,6 @@ export default defineConfig(({ command }) => ({
   },
   server: {
     // With the host of this server, since the service refuses calls of pages of other origins.
-    proxy: {
-      "^/(?:flowgate\\.v1\\.|sign-in|sign-out|docs|openapi\\.json)": { target: service, changeOrigin: false },
-    },
+    proxy: { "^/(?:flowgate\\.v1\\.|sign-in|sign-out|docs|openapi\\.json)": { target: service, changeOrigin: false } },
   },
 }));

@@ -184,9 +184,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
   },
 
   // Node-RED's admin API and editor. Its service passes what it needs through `Host`.
-  "packages/node-red/src": {
-    ".": ["", "@bufbuild/protobuf @connectrpc/connect fastify mustache ws"],
-  },
+  "packages/node-red/src": { ".": ["", "@bufbuild/protobuf @connectrpc/connect fastify mustache ws"] },
 
   // The web console.
   "packages/console/src": {

@@ -68,10 +68,7 @@ export const accounts: Examples = {
       429: json({
         tooMany: {
           summary: "Too many failed logins",
-          value: {
-            error: "temporarily_unavailable",
-            error_description: "Too many failed attempts; try again later.",
-          },
+          value: { error: "temporarily_unavailable", error_description: "Too many failed attempts; try again later." },
         },
       }),
     },
@@ -128,9 +125,7 @@ export const accounts: Examples = {
     request: json({
       year: { summary: "For a year", value: { name: "nightly backup", scope: "flows.read", expiresIn: 31_536_000 } },
     }),
-    responses: {
-      201: json({ created: { value: { token: listedToken, accessToken: token } } }),
-    },
+    responses: { 201: json({ created: { value: { token: listedToken, accessToken: token } } }) },
   },
   TokensService_DeleteToken: {},
   TokensService_RevokeTokens: {

@@ -39,10 +39,7 @@ export const flows: Examples = {
       },
       v2Credentials: {
         summary: "v2: with top-level credentials",
-        value: {
-          flows: [broker],
-          credentials: { broker: { user: "flowgate", password: "the broker's password" } },
-        },
+        value: { flows: [broker], credentials: { broker: { user: "flowgate", password: "the broker's password" } } },
       },
     }),
     responses: {
@@ -80,12 +77,7 @@ export const flows: Examples = {
         tab: { summary: "A tab", value: { id: flowId, ...flow, rev } },
         global: {
           summary: "What all tabs share: /flow/global",
-          value: {
-            id: "global",
-            nodes: [],
-            configs: [broker],
-            rev,
-          },
+          value: { id: "global", nodes: [], configs: [broker], rev },
         },
       }),
       default: json({

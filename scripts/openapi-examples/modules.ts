@@ -24,16 +24,11 @@ export const modules: Examples = {
       }),
     },
   },
-  ModulesService_GetModule: {
-    responses: { 200: json({ module: { value: module } }) },
-  },
+  ModulesService_GetModule: { responses: { 200: json({ module: { value: module } }) } },
   ModulesService_InstallModule: {
     request: json({
       range: { summary: "From the registry", value: { name: module.name, version: "~2.1.0" } },
-      tarball: {
-        summary: "A package that npm pack has made",
-        value: { tarball: "H4sIAAAAAAAAAwMAAAAAAAAAAAA=" },
-      },
+      tarball: { summary: "A package that npm pack has made", value: { tarball: "H4sIAAAAAAAAAwMAAAAAAAAAAAA=" } },
     }),
     responses: {
       201: json({

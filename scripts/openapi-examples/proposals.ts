@@ -105,9 +105,7 @@ export const proposals: Examples = {
     request: json({ reason: { summary: "With a reason", value: { reason: "a mistake" } } }),
     responses: {
       200: json({
-        withdrawn: {
-          value: { ...proposal, state: "withdrawn", ...closed, closedBy: "editor", reason: "a mistake" },
-        },
+        withdrawn: { value: { ...proposal, state: "withdrawn", ...closed, closedBy: "editor", reason: "a mistake" } },
       }),
     },
   },

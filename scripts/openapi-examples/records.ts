@@ -89,9 +89,7 @@ export const records: Examples = {
     responses: {
       200: {
         "application/x-ndjson": { events: { value: events.map((event) => `${JSON.stringify(event)}\n`).join("") } },
-        "text/event-stream": {
-          events: { value: events.map((event) => formatEvent(event)).join("") },
-        },
+        "text/event-stream": { events: { value: events.map((event) => formatEvent(event)).join("") } },
         "application/json": { events: { value: events } },
       },
     },
@@ -99,10 +97,7 @@ export const records: Examples = {
   LogsService_ListLogs: {
     responses: {
       200: json({
-        logs: {
-          summary: "An error of a node",
-          value: { logs: [nodeError], nextPageToken: "MjBmNnZ6MWh4YzAg" },
-        },
+        logs: { summary: "An error of a node", value: { logs: [nodeError], nextPageToken: "MjBmNnZ6MWh4YzAg" } },
       }),
     },
   },

@@ -13,10 +13,7 @@ export const revisions: Examples = {
       default: json({
         token: {
           summary: "An invalid page token",
-          value: {
-            code: "invalid_argument",
-            message: "pageToken: must be the nextPageToken of the previous page",
-          },
+          value: { code: "invalid_argument", message: "pageToken: must be the nextPageToken of the previous page" },
         },
       }),
     },
@@ -50,16 +47,12 @@ export const revisions: Examples = {
       any: { summary: "Whichever revision is active", value: {} },
       guarded: { summary: "Only if this revision is still active", value: { activeRev: rev } },
     }),
-    responses: {
-      200: json({ restored: { value: { rev: "Mv2xR7cHn4KfP0aLz8WtBQ" } } }),
-    },
+    responses: { 200: json({ restored: { value: { rev: "Mv2xR7cHn4KfP0aLz8WtBQ" } } }) },
   },
   RevisionsService_DiffRevision: {
     responses: {
       200: {
-        "application/json": {
-          diff: { summary: "One node is changed", value: { base: parentRev, rev, diff } },
-        },
+        "application/json": { diff: { summary: "One node is changed", value: { base: parentRev, rev, diff } } },
         "text/plain": { diff: { summary: "The same for people", value: diffText } },
       },
     },

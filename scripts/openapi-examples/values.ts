@@ -24,15 +24,7 @@ export const nodes = [
     y: 80,
     wires: [["a2c4e6f8b0d14f44"]],
   },
-  {
-    id: "a2c4e6f8b0d14f44",
-    type: "http response",
-    z: "9b1c0f5e2d7a4c11",
-    name: "",
-    x: 490,
-    y: 80,
-    wires: [],
-  },
+  { id: "a2c4e6f8b0d14f44", type: "http response", z: "9b1c0f5e2d7a4c11", name: "", x: 490, y: 80, wires: [] },
 ];
 export const broker = { id: "broker", type: "mqtt-broker", name: "", broker: "mqtt.example", port: "1883" };
 export const flowId = "9b1c0f5e2d7a4c11";

@@ -52,13 +52,7 @@ export async function openServices(parts: ServicesOptions, stack: AsyncDisposabl
     void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
   const authentication = await openAuthentication({ ...parts, store, onUsersReload }, stack);
   const implementations = openImplementations({ ...parts, ...authentication, store, observer }, stack);
-  return {
-    ...authentication,
-    store,
-    observer,
-    implementations,
-    routes: createRoutes(implementations),
-  };
+  return { ...authentication, store, observer, implementations, routes: createRoutes(implementations) };
 }
 
 type RoutesOptions = ServicesOptions & Authentication & { readonly observer: Observer };

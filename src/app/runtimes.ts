@@ -66,14 +66,7 @@ export async function openRuntimes(
   const { cluster, desired } = store;
   const modules = stack.use(openConfiguredModules(options, live, log));
   const { mode } = options.runtime;
-  const moduleFollower = stack.use(
-    new ModuleFollower({
-      modules,
-      flows: store.flows,
-      store: store.modules,
-      log,
-    }),
-  );
+  const moduleFollower = stack.use(new ModuleFollower({ modules, flows: store.flows, store: store.modules, log }));
   if (mode !== "none") {
     await moduleFollower.start();
   }
@@ -90,11 +83,7 @@ export async function openRuntimes(
         protectedPorts: ports.protected,
         hasAdmin: options.nodeRed.port !== undefined,
         contextDatabase: usesContextDatabase(options) ? store.context : undefined,
-        nodeStorage: {
-          ...store.flows,
-          settings: store.settings,
-          onCredentials: live.redaction.learnWritten,
-        },
+        nodeStorage: { ...store.flows, settings: store.settings, onCredentials: live.redaction.learnWritten },
         certificates: flowCertificates && followCertificates(flowCertificates),
         stats,
         measuresNodes: options.metrics.nodes,
@@ -240,8 +229,5 @@ function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeLog {
 }
 
 function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {
-  return {
-    maxCount: maxRevisions,
-    maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
-  };
+  return { maxCount: maxRevisions, maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000 };
 }

@@ -76,10 +76,7 @@ function pages({ options, signIn }: ServerParts): PagesOptions {
 
 function clients({ options, users, ports }: ServerParts): ClientOptions {
   return {
-    browserSafety: {
-      ...browserSafety(options, () => users.adminAuth()),
-      toolsPort: () => ports.of("tools"),
-    },
+    browserSafety: { ...browserSafety(options, () => users.adminAuth()), toolsPort: () => ports.of("tools") },
     cors: options.cors,
     trustedProxies: options.trustedProxies,
     identity: options.identity?.source,

@@ -87,11 +87,7 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
             settled = Promise.withResolvers();
           }
         };
-        return {
-          succeed: () => end("succeeded"),
-          fail: () => end("failed"),
-          abandon: () => end("abandoned"),
-        };
+        return { succeed: () => end("succeeded"), fail: () => end("failed"), abandon: () => end("abandoned") };
       }
     },
   };

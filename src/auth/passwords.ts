@@ -7,11 +7,7 @@ import type { BcryptRequest, BcryptResult } from "./bcrypt-worker.ts";
 import { tokenError } from "./errors.ts";
 
 // Shared by the process, since each hash takes a core and 19 MiB or more.
-const queue = createFairQueue({
-  concurrency: 2,
-  maxQueued: 100,
-  createFullError: tooManyLogins,
-});
+const queue = createFairQueue({ concurrency: 2, maxQueued: 100, createFullError: tooManyLogins });
 
 export function tooManyLogins(): FlowgateError {
   return tokenError("temporarily_unavailable", "Too many concurrent logins; try again in a second.", {

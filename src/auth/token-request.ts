@@ -50,11 +50,7 @@ export function parseTokenRequest(
     client,
     clientIds,
     known,
-  }: {
-    readonly client: OAuthClient;
-    readonly clientIds: readonly string[];
-    readonly known: KnownNames;
-  },
+  }: { readonly client: OAuthClient; readonly clientIds: readonly string[]; readonly known: KnownNames },
 ): readonly string[] | undefined {
   const sent = { ...request, clientId: client.id };
   const missing = parameters.find(([, key]) => sent[key] === "");

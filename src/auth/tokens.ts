@@ -13,11 +13,7 @@ export type NamedTokenRequest = {
   readonly expiresIn?: number | undefined;
 };
 
-type PreparedToken = {
-  readonly name: string;
-  readonly scope: readonly string[];
-  readonly lifetimeSeconds: number;
-};
+type PreparedToken = { readonly name: string; readonly scope: readonly string[]; readonly lifetimeSeconds: number };
 
 export function prepareNamedToken(
   { name, scope: requestedScope, expiresIn }: NamedTokenRequest,

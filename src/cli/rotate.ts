@@ -42,11 +42,7 @@ export async function rotate(
   };
   const rotation = await runInterruptibly(
     exit,
-    {
-      text: "Preparing",
-      failed: "The rotation failed",
-      interrupted: "it was interrupted: run it again to continue",
-    },
+    { text: "Preparing", failed: "The rotation failed", interrupted: "it was interrupted: run it again to continue" },
     (signal, update) =>
       rotateStore({
         ...options,

@@ -49,11 +49,7 @@ export async function migrate(flags: Flags, { migrateStore, exit }: Program): Pr
   }
   const result = await runInterruptibly(
     exit,
-    {
-      text: "Copying",
-      failed: "The migration failed",
-      interrupted: "it was interrupted, and nothing was copied",
-    },
+    { text: "Copying", failed: "The migration failed", interrupted: "it was interrupted, and nothing was copied" },
     (signal, update) =>
       migrateStore({
         from,

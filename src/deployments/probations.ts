@@ -114,12 +114,7 @@ export class Probations implements Disposable {
       });
     return {
       within: ({ withinMs = Infinity, signal }) =>
-        settledWithin(settled, {
-          timeMs: Math.min(withinMs, endMs - performance.now()),
-          signal,
-          unsettled,
-          desired,
-        }),
+        settledWithin(settled, { timeMs: Math.min(withinMs, endMs - performance.now()), signal, unsettled, desired }),
     };
   }
 

@@ -125,10 +125,7 @@ export function maskedChange({ submitted, ...proposed }: Proposed, decrypt: Decr
 function maskSubmitted({ inline, topLevel }: SubmittedCredentials, mask: string): SubmittedCredentials {
   // These values remove or keep a credential.
   const maskValue = (value: string): string => (value === "" || value === placeholder ? value : mask);
-  return {
-    inline: maskSets(inline, maskValue),
-    topLevel: topLevel && maskNodes(topLevel, () => mask),
-  };
+  return { inline: maskSets(inline, maskValue), topLevel: topLevel && maskNodes(topLevel, () => mask) };
 }
 
 function maskSets<Value>(

@@ -84,10 +84,7 @@ export class FlowEvents implements Disposable {
     if (isNodeError(entry) || severity > Math.max(LogLevel.INFO, enumValue(LogLevel, this.#options.level))) {
       return;
     }
-    this.#publish(entry, message.length, {
-      case: "log",
-      value: { level: severity, count: 1, message },
-    });
+    this.#publish(entry, message.length, { case: "log", value: { level: severity, count: 1, message } });
   }
 
   publishNodes({ events, dropped = {} }: NodeEvents): void {
@@ -196,16 +193,7 @@ export class FlowEvents implements Disposable {
 
   #publishError(event: NodeError): void {
     const { level, message, stack = "", line = 0, column = 0, count, caught = false, truncated = false } = event;
-    const value = {
-      level: enumValue(LogLevel, level),
-      message,
-      stack,
-      line,
-      column,
-      count,
-      caught,
-      truncated,
-    };
+    const value = { level: enumValue(LogLevel, level), message, stack, line, column, count, caught, truncated };
     const published = this.#publish(event, message.length + stack.length, { case: "nodeError", value }, count);
     this.nodes.setLastError(published, value);
   }

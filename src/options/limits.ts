@@ -135,9 +135,5 @@ export function defaultMemoryMb({ heap, constrained, machine }: MemoryLimits = r
 }
 
 function readLimits(): MemoryLimits {
-  return {
-    heap: getHeapStatistics().heap_size_limit,
-    constrained: process.constrainedMemory(),
-    machine: totalmem(),
-  };
+  return { heap: getHeapStatistics().heap_size_limit, constrained: process.constrainedMemory(), machine: totalmem() };
 }

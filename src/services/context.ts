@@ -17,9 +17,7 @@ import {
 } from "@flowgate/runtime";
 import { callRunner, type Runner } from "./runner.ts";
 
-type ContextOptions = Runner & {
-  readonly audit: Pick<AuditRecorder, "record">;
-};
+type ContextOptions = Runner & { readonly audit: Pick<AuditRecorder, "record"> };
 
 export function contextService(options: ContextOptions): ServiceImpl<typeof ContextService> {
   return {

@@ -129,11 +129,7 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     {
       removed,
       ...scripts
-    }: {
-      readonly removed?: string;
-      readonly scriptsNotRun?: string[];
-      readonly scriptsNeverRun?: string[];
-    } = {},
+    }: { readonly removed?: string; readonly scriptsNotRun?: string[]; readonly scriptsNeverRun?: string[] } = {},
   ): Promise<MessageInitShape<typeof ChangeModuleResponseSchema>> {
     await sets.record(removed);
     if (deferRestart) {
@@ -220,9 +216,7 @@ function describe(
     types: [...types],
     enabled: isEnabled,
     ...(types.length > 0 &&
-      loadedTypes !== undefined && {
-        loaded: isEnabled && wanted.every((type) => loadedTypes.has(type)),
-      }),
+      loadedTypes !== undefined && { loaded: isEnabled && wanted.every((type) => loadedTypes.has(type)) }),
     flows: [...new Set(used.flatMap(({ flows }) => [...flows]))],
     nodeCount: used.reduce((sum, { nodes }) => sum + nodes, 0),
     sets: sets.map((set) => ({ name: set.name, types: [...set.types], enabled: set.isEnabled })),

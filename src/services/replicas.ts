@@ -6,10 +6,7 @@ import type { EventHub } from "../events/hub.ts";
 import { formatPosition, parsePosition } from "../events/position.ts";
 import { createProof, type ReplicaKeys } from "../events/replicas/proof.ts";
 
-type ReplicasServiceOptions = {
-  readonly hub: EventHub;
-  readonly keys: ReplicaKeys;
-};
+type ReplicasServiceOptions = { readonly hub: EventHub; readonly keys: ReplicaKeys };
 
 type Message = Exclude<MessageInitShape<typeof WatchReplicaResponseSchema>["message"], undefined>;
 

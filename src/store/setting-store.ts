@@ -1,7 +1,4 @@
-export const settingLimits = {
-  count: 1_000,
-  totalBytes: 4 * 1024 * 1024,
-} as const;
+export const settingLimits = { count: 1_000, totalBytes: 4 * 1024 * 1024 } as const;
 
 export type SettingChange = { readonly name: string; readonly json: string | undefined };
 

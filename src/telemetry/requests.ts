@@ -7,10 +7,7 @@ import { Series } from "@flowgate/base/series";
 
 const name = "flowgate_request_duration_seconds";
 
-type MethodMetrics = {
-  readonly durations: Series;
-  readonly counts: Map<CallOutcome, number>;
-};
+type MethodMetrics = { readonly durations: Series; readonly counts: Map<CallOutcome, number> };
 
 /** Label values are bounded by the methods, protocols and codes: none comes from what clients send. */
 export function createRequestMetrics(registry: Registry): Pick<Observer, "requestStarted" | "requestEnded"> {

@@ -63,10 +63,7 @@ test.each([
     const options = optionsOf(
       folder.path,
       { runtime: { port: 0, allow: { fileSystemWrite } } },
-      {
-        ...store,
-        endpoints: [{ socketFolder }],
-      },
+      { ...store, endpoints: [{ socketFolder }] },
     );
     await expect(openFlowgate(options)).rejects.toThrow(
       "store: flows can write to the folder of the database's Unix socket",

@@ -38,9 +38,7 @@ function start(input: OptionsInput) {
 
 test("replaces changed users, and records which", async () => {
   const { reload, read, events, lines, replaced, reloads } = start({ adminAuth: { users: [ada, bob] } });
-  await read({
-    adminAuth: { users: [{ ...ada, permissions: "read" }, eve], default: { permissions: "read" } },
-  });
+  await read({ adminAuth: { users: [{ ...ada, permissions: "read" }, eve], default: { permissions: "read" } } });
   expect(replaced).toEqual([reload.adminAuth()]);
   expect(reload.adminAuth()).toMatchObject({
     users: [{ username: "ada", permissions: ["read"] }, { username: "eve" }],

@@ -288,10 +288,7 @@ test("a login at a server that is named makes it the current one", async () => {
   expect(await succeed(["whoami"], own)).toContain(`Server       ${other}\n`);
   // A server that is saved keeps its name.
   expect(await logIn(service.url)).toBe(`Logged in to ${service.url} as bob.\n${note("local")}`);
-  await succeed(["login", "-u", "bob", "--password-stdin", "--server", name], {
-    input: passwordOf("bob"),
-    ...own,
-  });
+  await succeed(["login", "-u", "bob", "--password-stdin", "--server", name], { input: passwordOf("bob"), ...own });
   expect(await succeed(["server", "list"], own)).toBe(
     `   NAME             SERVER                  USER\n   local            ${service.url}  bob\n*  ${name}  ${other}  bob\n`,
   );

@@ -106,11 +106,7 @@ test.each([
     /It must be a whole number from 1 to 9999999\..*\nflowgate: See flowgate history --help\.\n$/,
   ],
 ])("rejects %j", async (args, stderr) => {
-  expect(await flowgate(...args)).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: expect.stringMatching(stderr),
-  });
+  expect(await flowgate(...args)).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(stderr) });
 });
 
 test("pins a revision and changes its message", async () => {

@@ -18,11 +18,7 @@ beforeAll(async () => {
     { name: "contrib-plain", version: "1.0.0", ...node },
     { name: "contrib-plain", version: "1.1.0", ...node, manifest: { dependencies: { "@scope/library": "^2.0.0" } } },
     { name: "@scope/library", version: "2.3.4" },
-    {
-      name: "contrib-script",
-      version: "1.0.0",
-      manifest: { scripts: { install: "echo ran > script-ran" } },
-    },
+    { name: "contrib-script", version: "1.0.0", manifest: { scripts: { install: "echo ran > script-ran" } } },
     { name: "contrib-git", version: "1.0.0", manifest: { dependencies: { hidden: "git+ssh://git@127.0.0.1/x.git" } } },
     {
       name: "contrib-url",

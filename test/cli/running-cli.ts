@@ -17,10 +17,7 @@ export function startCli(
   launcher: readonly string[] = [],
 ): RunningCli {
   const [program = "", ...all] = [...launcher, process.execPath, mainPath, ...args];
-  const child = spawn(program, all, {
-    env: cliEnvironment(env),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(program, all, { env: cliEnvironment(env), stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   const waiting = new Set<() => void>();
   const notify = (): void => waiting.forEach((look) => look());

@@ -5,8 +5,4 @@ const unused = (): never => {
 };
 
 /** For what uses the definitions of the commands only. */
-export const unusedProgram: Program = {
-  openFlowgate: unused,
-  migrateStore: unused,
-  exit: unused,
-};
+export const unusedProgram: Program = { openFlowgate: unused, migrateStore: unused, exit: unused };

@@ -16,9 +16,7 @@ export const missingBrowser =
   executablePath === undefined ? "neither chromium-headless-shell nor chromium of Debian is installed" : undefined;
 
 /** A real browser. Its pages share neither cookies nor caches. */
-export type Browser = AsyncDisposable & {
-  openTab(options?: BrowserContextOptions): Promise<Tab>;
-};
+export type Browser = AsyncDisposable & { openTab(options?: BrowserContextOptions): Promise<Tab> };
 
 /** A page with its console output and requests. */
 export type Tab = AsyncDisposable & {

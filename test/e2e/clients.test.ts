@@ -228,9 +228,7 @@ describe("Connect over GET", () => {
     expect([plain.status, plain.json()]).toMatchObject([200, { type: "credentials" }]);
     const reply = await fetch(
       `${service.url}/flowgate.v1.FlowsService/GetFlows?connect=v1&encoding=json&message=%7B%7D`,
-      {
-        headers: { ...bearer(token), "accept-encoding": "gzip" },
-      },
+      { headers: { ...bearer(token), "accept-encoding": "gzip" } },
     );
     expect(reply.status).toBe(200);
     expect(await reply.json()).toHaveProperty("rev");

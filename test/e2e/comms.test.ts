@@ -264,9 +264,7 @@ afterAll(async () => {
 
 test("events have the same values as the websocket of Node-RED's editor", async () => {
   expect(new Set(flows.map(({ type }) => type)).size).toBeGreaterThanOrEqual(12 + 2);
-  await using events = watch(gRPC, service.url, {
-    kinds: ["node_status", "debug", "node_error"],
-  });
+  await using events = watch(gRPC, service.url, { kinds: ["node_status", "debug", "node_error"] });
   await events.until(({ kind }) => kind === "snapshotEnd");
   const ownEditor = await connectEditor(`${toolsUrl(service).replace("http", "ws")}/comms`, connections);
   await Promise.all([nodeRed.deploy(flows), deploy(service, { flows })]);

@@ -42,10 +42,7 @@ describe("conditions", () => {
     const reply = await post({ "if-none-match": "abc" });
     expect([reply.status, reply.json()]).toEqual([
       400,
-      {
-        code: "invalid_argument",
-        message: 'If-None-Match: must be * or a list of entity tags, such as "abc"',
-      },
+      { code: "invalid_argument", message: 'If-None-Match: must be * or a list of entity tags, such as "abc"' },
     ]);
   });
 

@@ -37,10 +37,7 @@ const flows: Node[] = [
   { id: "S", type: "subflow", name: "S", in: [], out: [] },
   functionNode("inner", { z: "S", initialize: `flow.set("inside", 7);` }),
   { id: "instance", type: "subflow:S", z: "T", x: 1, y: 1, name: "", wires: [] },
-  functionNode("leaking", {
-    z: "T",
-    initialize: `flow.set("leaked", { "my s3cret value": ["it is s3cret value"] });`,
-  }),
+  functionNode("leaking", { z: "T", initialize: `flow.set("leaked", { "my s3cret value": ["it is s3cret value"] });` }),
   { id: "broker", type: "mqtt-broker", name: "", broker: "127.0.0.1", port: "1", clientid: "" },
   functionNode("stray", { z: "missing", initialize: `flow.set("found", 1);` }),
   ...endpoint("/read", `msg.payload = JSON.stringify([global.get("set"), flow.get("set")])`),
@@ -84,11 +81,7 @@ test.each<[string, object]>([
   ["/global/trap.inner", { value: "[getter]", format: "getter", truncated: true }],
   [
     "/global/trap",
-    {
-      value: { ok: 1, toJSON: "[function]", inner: "[getter]", proxy: "[proxy]" },
-      format: "object",
-      truncated: true,
-    },
+    { value: { ok: 1, toJSON: "[function]", inner: "[getter]", proxy: "[proxy]" }, format: "object", truncated: true },
   ],
 ])("GET %s", async (path, expected) => {
   expect(await send("GET", path)).toEqual([200, expected]);

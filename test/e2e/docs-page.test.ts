@@ -17,10 +17,7 @@ type Operation = {
   responses: Record<string, { content?: object }>;
 };
 
-type Document = {
-  paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, object> };
-};
+type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, object> } };
 
 async function readDocument(): Promise<Document> {
   return JSON.parse(await readFile(new URL("../../openapi.json", import.meta.url), "utf8")) as Document;
@@ -203,9 +200,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   });
 
   test("logs in, calls operations with the token, and changes bodies with the version", async () => {
-    await using service = await startService({
-      config: { ...config, adminAuth: { users: [user("admin", "*")] } },
-    });
+    await using service = await startService({ config: { ...config, adminAuth: { users: [user("admin", "*")] } } });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
     // With all operations, Swagger UI takes longer.

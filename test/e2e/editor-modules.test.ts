@@ -124,12 +124,7 @@ test("a route of a node finds the name by which the client has reached the servi
   expect(await where({})).toEqual({ hostname: "127.0.0.1", protocol: "http", ip: "127.0.0.1", host });
   expect(
     await where({ host: `localhost:${port}`, "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" }),
-  ).toEqual({
-    hostname: "localhost",
-    protocol: "http",
-    ip: "127.0.0.1",
-    host: `localhost:${port}`,
-  });
+  ).toEqual({ hostname: "localhost", protocol: "http", ip: "127.0.0.1", host: `localhost:${port}` });
 });
 
 /** Opens an event stream of a node, and resolves with its response. */

@@ -33,10 +33,7 @@ async function start(
 ): Promise<Service> {
   const adminAuth = { signIn: { url: api }, users, issuers: [issuerOf(provider)] };
   const nodeRed = { port: Number(new URL(editor).port), editor: true, url: editor };
-  return startService({
-    port: Number(new URL(api).port),
-    config: { ...withoutRuntime, adminAuth, nodeRed },
-  });
+  return startService({ port: Number(new URL(api).port), config: { ...withoutRuntime, adminAuth, nodeRed } });
 }
 
 const freeUrl = async () => `http://127.0.0.1:${await freePort()}`;

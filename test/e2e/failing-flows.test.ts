@@ -102,12 +102,7 @@ test.each<[name: string, flows: Node[], outcome: string, missingTypes: string[]]
   // The body in the specification has only the revision.
   expect(JSON.parse(overV2.body)).toEqual({ rev: expect.any(String) });
   const nodes = flows.map(({ id, type, label, ...properties }) =>
-    create(NodeSchema, {
-      id,
-      type,
-      ...(typeof label === "string" && { label }),
-      properties: properties as JsonObject,
-    }),
+    create(NodeSchema, { id, type, ...(typeof label === "string" && { label }), properties: properties as JsonObject }),
   );
   for (const protocol of ["Connect with JSON", "gRPC"] as const) {
     const reply = await call(rpcProtocols[protocol](service.url), FlowsService.method.setFlows, { flows: nodes });

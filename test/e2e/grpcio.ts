@@ -36,10 +36,7 @@ export function startGrpcio(target: string): GrpcioClient {
   });
   // It exits early if something fails.
   void complaints.then(() => watching.resolve());
-  return {
-    untilWatching: () => watching.promise,
-    ended: async () => ({ complaints: await complaints, steps }),
-  };
+  return { untilWatching: () => watching.promise, ended: async () => ({ complaints: await complaints, steps }) };
 }
 
 /** Its expected output if the service stops during the watch. */

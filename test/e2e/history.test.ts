@@ -249,10 +249,7 @@ describe("restoring", () => {
     await deployAs("ada", [tab("newer")]);
     const reply = await send("GET", `/flows?rev=${rev}`, { headers: v2 });
     expect(reply.json()).toEqual({ flows: [tab("kept")], rev });
-    expect(reply.headers).toMatchObject({
-      etag: `"${rev}"`,
-      "cache-control": "private, max-age=31536000, immutable",
-    });
+    expect(reply.headers).toMatchObject({ etag: `"${rev}"`, "cache-control": "private, max-age=31536000, immutable" });
     const again = await send("GET", `/flows?rev=${rev}`, { headers: { ...v2, "if-none-match": `"${rev}"` } });
     expect(again.status).toBe(304);
     expect((await send("GET", "/flows")).headers["cache-control"]).toBe("no-store");

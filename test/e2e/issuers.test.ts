@@ -35,9 +35,7 @@ beforeAll(async () => {
     configured(issuer, rule("read"), rule("*", { groups: "admins" })),
     { ...configured(failing, rule("*", { iss: failingUrl })), name: "failing", issuer: failingUrl },
   ];
-  service = await startService({
-    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")], issuers } },
-  });
+  service = await startService({ config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")], issuers } } });
 });
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
@@ -95,9 +93,7 @@ test("the permissions are those of the rules, and history and audit log name the
   ]);
   await deploy(service, { flows: [] }, "full", admin);
   const newest = async (path: string) => (await service.send("GET", path, { headers: admin })).json();
-  expect(await newest("/revisions?pageSize=1")).toMatchObject({
-    revisions: [{ user: "local:ada", tokenId: "job-7" }],
-  });
+  expect(await newest("/revisions?pageSize=1")).toMatchObject({ revisions: [{ user: "local:ada", tokenId: "job-7" }] });
   expect(await newest("/audit?kind=deployment&pageSize=1")).toMatchObject({
     entries: [{ user: "local:ada", tokenId: "job-7" }],
   });

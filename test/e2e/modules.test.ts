@@ -42,15 +42,7 @@ const one = {
   nodeCount: 3,
   sets: [{ name: "all", types: ["one", "one config"], enabled: true }],
 };
-const two = {
-  name: "@scope/two",
-  version: "2.0.0",
-  integrity,
-  types: [],
-  enabled: true,
-  flows: [],
-  nodeCount: 0,
-};
+const two = { name: "@scope/two", version: "2.0.0", integrity, types: [], enabled: true, flows: [], nodeCount: 0 };
 
 test("lists the modules, which flows use them, and the types that are missing", async () => {
   expect((await service.send("GET", "/modules")).json()).toEqual({ modules: [two, one], missingTypes: ["absent"] });

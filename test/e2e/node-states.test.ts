@@ -148,10 +148,7 @@ test("the runtime has its state, and the number of nodes with errors", async () 
     outcome: "degraded",
     started: true,
     failingNodes: 1,
-    health: {
-      state: "degraded",
-      conditions: [expect.objectContaining({ kind: "nodes_failing" }) as object],
-    },
+    health: { state: "degraded", conditions: [expect.objectContaining({ kind: "nodes_failing" }) as object] },
     restarts: 0,
     runtimeProcess: expect.objectContaining({ heapBytes: expect.any(Number) as number }) as object,
     serviceProcess: expect.objectContaining({ heapBytes: expect.any(Number) as number }) as object,

@@ -36,10 +36,7 @@ export const proxiedConfig = {
   ...withoutRuntime,
   trustedProxies: ["127.0.0.1"],
   hosts: ["flows.example"],
-  identity: {
-    source: "forwarded",
-    rules: [{ id: "spiffe://example.org/reader", permissions: "read" }],
-  },
+  identity: { source: "forwarded", rules: [{ id: "spiffe://example.org/reader", permissions: "read" }] },
   reflection: "open",
   metrics: { port: 0 },
   // A machine that is busy with other tests would have calls shed.
@@ -72,11 +69,7 @@ async function checkRest(httpClient: HttpClient, { token }: Behind): Promise<voi
   expect(same).toMatchObject({ status: 304, body: "", headers: { etag } });
 
   const refused = await sendRequest(httpClient, "GET", "/flows");
-  expect(refused).toMatchObject({
-    status: 401,
-    body: "",
-    headers: { "www-authenticate": 'Bearer realm="flowgate"' },
-  });
+  expect(refused).toMatchObject({ status: 401, body: "", headers: { "www-authenticate": 'Bearer realm="flowgate"' } });
   const unknown = await sendRequest(httpClient, "GET", "/nowhere", { headers: own });
   expect([unknown.status, unknown.json()]).toEqual([404, expect.objectContaining({ code: "not_found" })]);
   const wrong = await sendRequest(httpClient, "DELETE", "/flows", { headers: own });

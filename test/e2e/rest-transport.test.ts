@@ -13,9 +13,7 @@ import { passwordOf, user } from "./users.ts";
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({
-    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } },
-  });
+  service = await startService({ config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } } });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 

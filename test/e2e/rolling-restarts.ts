@@ -10,10 +10,7 @@ import { callsAtOnce, type Load, startLoad, streamsAtOnce, type Tally } from "./
 import { eventually, type Service, startService } from "./service.ts";
 
 /** How instances are started, and how clients trust them. */
-export type Place = {
-  readonly ca?: string;
-  readonly start: () => Promise<Service>;
-};
+export type Place = { readonly ca?: string; readonly start: () => Promise<Service> };
 
 const config = {
   // Long enough for the virtual IP to be updated, even on a busy machine.

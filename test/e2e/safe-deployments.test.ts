@@ -164,9 +164,7 @@ describe("whether the active flows run", () => {
       const code = outcome === "failed" ? DeploymentOutcome.FAILED : DeploymentOutcome.DEGRADED;
       expect(deployed).toMatchObject({ message: { outcome: code } });
       const planned = await call(transport, FlowsService.method.planFlows, { flows }, tokens["ada"]);
-      expect(planned).toMatchObject({
-        message: { activeOutcome: code, activeOutcomeMessage: message },
-      });
+      expect(planned).toMatchObject({ message: { activeOutcome: code, activeOutcomeMessage: message } });
     });
   });
 

@@ -1,10 +1,6 @@
 import { send } from "./rest.ts";
 
-type Sample = {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-};
+type Sample = { readonly name: string; readonly labels: Readonly<Record<string, string>>; readonly value: number };
 
 /** One scrape, parsed from Prometheus' text format 0.0.4. */
 export type Scrape = {

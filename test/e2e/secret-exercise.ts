@@ -241,9 +241,6 @@ export async function exerciseSecrets(service: Service, secrets: Secrets): Promi
     headers: { ...json, ...admin },
     body: JSON.stringify({ token: secret("token of reader") }),
   });
-  await exchange("POST", "/auth/revoke", {
-    headers: { ...form, ...admin },
-    body: `token=${secret("token of admin")}`,
-  });
+  await exchange("POST", "/auth/revoke", { headers: { ...form, ...admin }, body: `token=${secret("token of admin")}` });
   return responses;
 }

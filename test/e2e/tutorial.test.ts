@@ -108,11 +108,7 @@ test("leads from an empty machine to an undone deployment in ten commands, then 
   const hashed = (await succeed(hash, hashScript, { cwd: folder, env })).trim();
   const config = /^```yaml\n(.*?)^```/ms.exec(withLogin)?.[1] ?? "";
   await writeFile(join(folder, "flowgate.yaml"), config.replace(/"\$argon2id[^"]*"/, JSON.stringify(hashed)));
-  await using guarded = await startService({
-    command: bash(restart),
-    cwd: folder,
-    env: { ...env, ...onAnyPort },
-  });
+  await using guarded = await startService({ command: bash(restart), cwd: folder, env: { ...env, ...onAnyPort } });
   expect(await curl(`${token}${revoke}`, guarded)).toMatch(/^\[.*\]HTTP\/1\.1 200 [^]*content-length: 0/i);
   expect(await guarded.send("GET", "/flows")).toMatchObject({ status: 401 });
   // The packages are built, and installed from npm's cache or the registry.

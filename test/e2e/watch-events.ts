@@ -13,11 +13,7 @@ import {
 import { rpcProtocols } from "./rpc.ts";
 
 /** An event as a client receives it. Names of enums are those of REST. */
-export type Seen = {
-  readonly id: string;
-  readonly kind: string;
-  readonly event: Readonly<Record<string, unknown>>;
-};
+export type Seen = { readonly id: string; readonly kind: string; readonly event: Readonly<Record<string, unknown>> };
 
 export type WatchQuery = {
   readonly kinds?: readonly string[];

@@ -11,9 +11,7 @@ let exported: string;
 
 /** The commands of the README, with the wait of the hook shortened. */
 beforeAll(async () => {
-  service = await startService({
-    config: { limits: { eventLoopDelayMs: 0 }, runtime: { freshProcess: "never" } },
-  });
+  service = await startService({ config: { limits: { eventLoopDelayMs: 0 }, runtime: { freshProcess: "never" } } });
   exported = await deploy(service, { flows: answering("exported") });
   repository = await createRepository("git-push", { env: { FLOWGATE_SERVER: service.url, WAIT: "1" } });
   for (const commands of codeBlocks(await readExample("git-push/README.md"), "sh")) {

@@ -70,9 +70,7 @@ async function writeModule(folder: string): Promise<void> {
     // Node-RED looks for the folder when it starts.
     "resources/empty.txt": "",
   });
-  await writeFiles(folder, {
-    "package.json": JSON.stringify({ dependencies: { [name]: "1.0.0" } }),
-  });
+  await writeFiles(folder, { "package.json": JSON.stringify({ dependencies: { [name]: "1.0.0" } }) });
 }
 
 async function runSpecs(url: string, modulesDir: string): Promise<SpecResult[]> {

@@ -36,11 +36,7 @@ let failure: string | undefined;
 const destination =
   url === ""
     ? undefined
-    : {
-        url,
-        pathOf,
-        prepare: (exchange: Exchange) => prepareState({ url, modulesDir }, exchange),
-      };
+    : { url, pathOf, prepare: (exchange: Exchange) => prepareState({ url, modulesDir }, exchange) };
 const name = requireThere.resolve("supertest");
 const supertest = requireThere("supertest") as Supertest;
 const loaded = requireThere.cache[name];

@@ -590,10 +590,7 @@ test.each<[unknown, string[]]>([
     ["nodeRed.url: requires nodeRed.editor and adminAuth.signIn.url, by which people sign in at the editor"],
   ],
   [
-    {
-      nodeRed: { editor: true, url: "https://flows.example/" },
-      adminAuth: { users: [ada], signIn },
-    },
+    { nodeRed: { editor: true, url: "https://flows.example/" }, adminAuth: { users: [ada], signIn } },
     ["nodeRed.url: must be another origin than adminAuth.signIn.url: pages of the editor run code of modules"],
   ],
   [

@@ -85,10 +85,7 @@ async function buildIn(folder: string): Promise<Build> {
   }
   const folders = [...workspaces.map((workspace) => `./${workspace}/dist`), "."];
   const pack = ["pack", "--json", "--silent", "--ignore-scripts", ...folders];
-  const packed = JSON.parse(await run("npm", pack, { cwd: checkout })) as readonly {
-    name: string;
-    filename: string;
-  }[];
+  const packed = JSON.parse(await run("npm", pack, { cwd: checkout })) as readonly { name: string; filename: string }[];
   return {
     checkout,
     dockerBuild,

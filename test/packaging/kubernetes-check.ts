@@ -19,11 +19,7 @@ export type Manifest = {
   data?: Readonly<Record<string, string>>;
 };
 
-type Peer = {
-  ipBlock?: { cidr: string; except?: string[] };
-  namespaceSelector?: Selector;
-  podSelector?: Selector;
-};
+type Peer = { ipBlock?: { cidr: string; except?: string[] }; namespaceSelector?: Selector; podSelector?: Selector };
 
 type Selector = { matchLabels?: Labels };
 

@@ -51,11 +51,7 @@ test("reports the failure of another replica, and its own at once", async () => 
   const { here, there } = openPair();
   const applied = runtimesOf(here, running).apply(second, "full");
   there.report(status("there", { run: run({ seq: 2, outcome: "failed", message: "the tab can't be started" }) }));
-  expect(await applied).toEqual({
-    outcome: "failed",
-    missingTypes: [],
-    message: "there: the tab can't be started",
-  });
+  expect(await applied).toEqual({ outcome: "failed", missingTypes: [], message: "there: the tab can't be started" });
   const failed: DeploymentResult = { outcome: "failed", missingTypes: ["x"], message: "missing node types: x" };
   expect(await runtimesOf(here, failed).apply(revision(3, []), "full")).toEqual({
     ...failed,

@@ -404,10 +404,7 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     await using third = await location.open();
     for (let round = 0; round < 10; round++) {
       const outcome = await race(first.flows.active(), [first, second, third]);
-      expect(outcome).toEqual({
-        winners: [first.flows.active()],
-        losses: ["version_mismatch", "version_mismatch"],
-      });
+      expect(outcome).toEqual({ winners: [first.flows.active()], losses: ["version_mismatch", "version_mismatch"] });
     }
   });
 

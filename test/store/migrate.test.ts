@@ -275,9 +275,7 @@ const faults: [fault: string, message: string, change: (writer: TableWriter) => 
   [
     "loses a row",
     "1 of 2 rows of the table token were copied; the copy was discarded",
-    (writer) => ({
-      write: (table, rows) => writer.write(table, table === "token" ? rows.slice(1) : rows),
-    }),
+    (writer) => ({ write: (table, rows) => writer.write(table, table === "token" ? rows.slice(1) : rows) }),
   ],
   [
     "changes a number",

@@ -8,13 +8,7 @@ import { documentOf } from "../../packages/flows/test/builders.ts";
 import { draft } from "./builders.ts";
 import type { StoreLocation } from "./contract.ts";
 
-const ada = {
-  by: "ada",
-  token: { id: "0a", name: "ci" },
-  address: "10.0.0.1",
-  protocol: "rest",
-  requestId: "r-1",
-};
+const ada = { by: "ada", token: { id: "0a", name: "ci" }, address: "10.0.0.1", protocol: "rest", requestId: "r-1" };
 const bob = {
   by: "bob",
   token: { id: "0b", name: undefined },
@@ -120,12 +114,7 @@ export function proposalStoreContract(createLocation: () => Promise<StoreLocatio
         detail: `revision ${revision.rev}, proposed by ada`,
         digest: "d1",
       },
-      {
-        kind: "deployment",
-        origin: ada,
-        subject: revision.rev,
-        detail: `full, proposal ${id} approved by bob`,
-      },
+      { kind: "deployment", origin: ada, subject: revision.rev, detail: `full, proposal ${id} approved by bob` },
     ]);
     expect(await store.audit.verify()).toMatchObject({ problem: undefined, revisions: 1 });
   });

@@ -143,9 +143,7 @@ test("migrates to the schema of a next version once, and refuses it afterwards",
     using db = new DatabaseSync(file);
     migrate(db, file, next);
     expect(db.prepare("SELECT count(*) AS count FROM pragma_table_info('revision') WHERE name = 'next'").get()).toEqual(
-      {
-        count: 1,
-      },
+      { count: 1 },
     );
   }
   {
@@ -211,9 +209,7 @@ function commitUntilKilled(path: string, count: number): Promise<Acknowledged[]>
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, "fixtures/committer.ts"), path, key.toString("hex")],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
+    { stdio: ["ignore", "pipe", "inherit"] },
   );
   const acknowledged: Acknowledged[] = [];
   createInterface({ input: child.stdout }).on("line", (line) => {

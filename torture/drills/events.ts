@@ -182,15 +182,7 @@ async function flood(context: Context): Promise<Flooded> {
   ending.abort();
   await Promise.all(readers.map(({ ended }) => ended));
   await service[Symbol.asyncDispose]();
-  return {
-    readers,
-    revs,
-    childKills,
-    kills,
-    peakMiB: Math.max(...peaksMiB),
-    p99Ms: Math.max(...p99sMs),
-    failures,
-  };
+  return { readers, revs, childKills, kills, peakMiB: Math.max(...peaksMiB), p99Ms: Math.max(...p99sMs), failures };
 }
 
 type Headers = Readonly<Record<string, string>>;

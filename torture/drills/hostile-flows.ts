@@ -25,11 +25,7 @@ export const hostileFlows: Drill = {
     const port = await freePort();
     // By default, flows can't connect to this port: these are hostile ones that have found a way.
     const runtime = { ...config.runtime, network: { allow: ["*", `*:${port}`] } };
-    await using service = await startService({
-      port,
-      config: { ...config, runtime },
-      dataDir: await createFolder(),
-    });
+    await using service = await startService({ port, config: { ...config, runtime }, dataDir: await createFolder() });
     const token = bearer(await login(service, { username: "admin" }));
     const results: HostileResult[] = [];
     for (const name of choose(context)) {

@@ -9,11 +9,7 @@ import { openReader } from "../event-readers.ts";
 import { assertOutcome, type Received } from "./check-deliveries.ts";
 
 /** Clients of one protocol: SSE, or that of an RPC. */
-export type ClientGroup = {
-  readonly protocol: string;
-  readonly httpClient: HttpClient;
-  readonly streams: number;
-};
+export type ClientGroup = { readonly protocol: string; readonly httpClient: HttpClient; readonly streams: number };
 
 export type ClientOptions = {
   readonly groups: readonly ClientGroup[];

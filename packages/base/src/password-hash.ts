@@ -76,14 +76,7 @@ function derive(
   { memoryKib, passes, parallelism, salt }: Omit<Argon2idHash, "kind" | "tag">,
   tagLength: number,
 ): Promise<Buffer> {
-  return deriveKey("argon2id", {
-    message: password,
-    nonce: salt,
-    memory: memoryKib,
-    passes,
-    parallelism,
-    tagLength,
-  });
+  return deriveKey("argon2id", { message: password, nonce: salt, memory: memoryKib, passes, parallelism, tagLength });
 }
 
 function unpadded(bytes: Buffer): string {

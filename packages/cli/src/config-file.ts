@@ -24,11 +24,7 @@ export async function readConfigFile(path: string, origin: string): Promise<Conf
   if (document.contents !== null && !isMap(document.contents) && !isEmpty(document.contents)) {
     throw new CliFailure(`${path}:${document.positionOf([]).line}: must be keys and values`);
   }
-  return {
-    path,
-    content: readContent(document, path),
-    lineOf: (keys) => document.positionOf(keys).line,
-  };
+  return { path, content: readContent(document, path), lineOf: (keys) => document.positionOf(keys).line };
 }
 
 async function readText(path: string, origin: string): Promise<string> {

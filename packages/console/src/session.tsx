@@ -20,10 +20,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
   const { data, error, isPending, refetch } = useQuery(AuthService.method.getIdentity, {}, { refetchInterval: 60_000 });
   const session = useMemo(
     (): Session | undefined =>
-      data && {
-        username: data.username,
-        can: (permission) => permits(data.permissions, permission),
-      },
+      data && { username: data.username, can: (permission) => permits(data.permissions, permission) },
     [data],
   );
   if (isUnauthenticated(error)) {

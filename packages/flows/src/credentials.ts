@@ -19,10 +19,7 @@ export type Decrypt = (encrypted: string, findTypes: FindTypes) => CredentialSet
 export type FindTypes = (ids: ReadonlySet<string>) => ReadonlyMap<string, string>;
 
 /** The credentials of one node in a request: `map` are those that Node-RED nests in a member of this name. */
-export type SubmittedSet = {
-  readonly values: Readonly<Record<string, string>>;
-  readonly map?: JsonObject | undefined;
-};
+export type SubmittedSet = { readonly values: Readonly<Record<string, string>>; readonly map?: JsonObject | undefined };
 
 /** The `credentials` of a request: sets by node id, or all of them encrypted as Node-RED does. */
 export type SubmittedSets = {

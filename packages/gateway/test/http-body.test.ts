@@ -19,9 +19,7 @@ type ResponseVector = {
 test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
   const { response_body: responseBody, message, expect: expected } = vector;
   const method = createMethod(BodiesSchema, { pattern: { case: "get", value: "/x" }, responseBody });
-  const gateway = createGateway({
-    routes: (router) => router.rpc(method, () => fromJson(BodiesSchema, message)),
-  });
+  const gateway = createGateway({ routes: (router) => router.rpc(method, () => fromJson(BodiesSchema, message)) });
   const { headers, body } = await gateway.handle(createRequest("GET", "/x"));
   expect(headers["content-type"]).toBe(expected.contentType);
   expect(typeof expected.body === "string" ? body : Buffer.from(body as Buffer).toString("base64")).toBe(
@@ -32,9 +30,7 @@ test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
 describe("a response_body that is not set", () => {
   const answerOf = (field: string, message: JsonValue) => {
     const method = createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: field });
-    const gateway = createGateway({
-      routes: (router) => router.rpc(method, () => fromJson(QueryMsgSchema, message)),
-    });
+    const gateway = createGateway({ routes: (router) => router.rpc(method, () => fromJson(QueryMsgSchema, message)) });
     return gateway.handle(createRequest("GET", "/x"));
   };
 

@@ -48,10 +48,7 @@ function withFlows(implementation: Parameters<typeof register>[1]) {
 
 function register(
   router: ConnectRouter,
-  implementation: Partial<{
-    getFlows: () => object;
-    setFlows: (request: SetFlowsRequest) => object;
-  }>,
+  implementation: Partial<{ getFlows: () => object; setFlows: (request: SetFlowsRequest) => object }>,
 ): void {
   router.service(FlowsService, implementation);
 }

@@ -71,10 +71,7 @@ describe("jsonOptions.ignoreEnumCase", () => {
   test("also for names of the option `name`, in headers and forms", async () => {
     await using server = await serve({
       routes: (router) =>
-        router.service(ThingsService, {
-          getHeaders: ({ speed }) => ({ speed }),
-          sendForm: ({ speed }) => ({ speed }),
-        }),
+        router.service(ThingsService, { getHeaders: ({ speed }) => ({ speed }), sendForm: ({ speed }) => ({ speed }) }),
       jsonOptions: { ignoreEnumCase: true },
     });
     const inHeader = await server.send("GET", "/things/headers", { headers: { "x-speed": "FAST" } });

@@ -52,10 +52,7 @@ function createEchoOf([desc, variable, body]: (typeof messages)[number], options
     },
     { consumes: isForm ? ["application/json", form] : [] },
   );
-  return createGateway({
-    ...options,
-    routes: (router) => router.rpc(method, (message: Message) => message),
-  });
+  return createGateway({ ...options, routes: (router) => router.rpc(method, (message: Message) => message) });
 }
 
 const oddWords = [

@@ -249,10 +249,7 @@ class EventStreams {
 }
 
 /** A page of a flow on the origin of the editor could use its token. A cached response could be loaded as a script without a token. */
-const untrusted = {
-  "content-security-policy": "sandbox; default-src 'none'",
-  "cache-control": "no-store",
-} as const;
+const untrusted = { "content-security-policy": "sandbox; default-src 'none'", "cache-control": "no-store" } as const;
 
 /** Errors are texts, which can have values of credentials, unlike what nodes answer on purpose. */
 async function readError(response: IncomingMessage): Promise<string> {

@@ -80,11 +80,13 @@ export class AdminChannel {
   #openSession(): ClientHttp2Session {
     this.#onFirst();
     // Loaded here, since most services do without.
-    const session = process.getBuiltinModule("node:http2").connect("http://flows", {
-      ...sessionLimits,
-      createConnection: () => this.#metered(),
-      settings: { enablePush: false },
-    });
+    const session = process
+      .getBuiltinModule("node:http2")
+      .connect("http://flows", {
+        ...sessionLimits,
+        createConnection: () => this.#metered(),
+        settings: { enablePush: false },
+      });
     session.on("error", () => this.#fail("a flow wrote into the channel of requests"));
     session.on("close", () => this.#fail(undefined));
     return session;

@@ -191,11 +191,7 @@ function tryOut({ command, user, level }: Candidate, options: BoundaryOptions): 
   const { status, error, stderr } = spawnSync(
     program,
     [...args, "/bin/sh", "-c", script, "sh", dir, ...checks.flat()],
-    {
-      stdio: ["ignore", "ignore", "pipe"],
-      encoding: "utf8",
-      timeout: 5_000,
-    },
+    { stdio: ["ignore", "ignore", "pipe"], encoding: "utf8", timeout: 5_000 },
   );
   if (status === 0) {
     return undefined;

@@ -135,10 +135,7 @@ export function openParentChannel(events: ParentChannelEvents): ParentChannel {
   pipe.on("close", events.onClose);
 
   const sendJson = (message: string, onSent?: () => void): void => void pipe.write(`${message}\n`, () => onSent?.());
-  return {
-    send: (message, onSent) => sendJson(JSON.stringify(message), onSent),
-    sendJson,
-  };
+  return { send: (message, onSent) => sendJson(JSON.stringify(message), onSent), sendJson };
 }
 
 // A frame is one message to the child: a marker, the lengths of message and payload (32 bits each, big-endian), the message

@@ -37,10 +37,7 @@ export const readEditorSettings: Procedure<Record<string, never>, Fields> = {
 };
 
 /** The report of Node-RED's diagnostics. */
-export const readDiagnostics: Procedure<Record<string, never>, Fields> = {
-  name: "diagnostics",
-  parse: parseReport,
-};
+export const readDiagnostics: Procedure<Record<string, never>, Fields> = { name: "diagnostics", parse: parseReport };
 
 function parseReport(value: unknown, redact: (text: string) => string): Fields | undefined {
   return isFields(value) ? (redactJson(value, redact) as Fields) : undefined;

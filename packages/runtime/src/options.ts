@@ -202,14 +202,7 @@ export const runtimeDefaults = {
   limits: { processes: 512, openFiles: 65_536, fileSizeMb: 4_096 },
   restart: { backoffMs: 100, maxBackoffMs: 10_000 },
   safeMode: { exits: 5, withinMs: 600_000 },
-  allow: {
-    fileSystemRead: [],
-    fileSystemWrite: [],
-    childProcess: false,
-    worker: false,
-    nativeAddons: false,
-    env: [],
-  },
+  allow: { fileSystemRead: [], fileSystemWrite: [], childProcess: false, worker: false, nativeAddons: false, env: [] },
 } as const;
 
 /** All but the launcher, which `withLauncher` of boundary.ts finds by these options. */

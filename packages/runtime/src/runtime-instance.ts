@@ -151,13 +151,7 @@ export class RuntimeInstance {
     const certificate = certificates?.current();
     const settings = changedSettings(this.#settings, this.#writes?.settings ?? this.#settings);
     this.#process.send(
-      {
-        kind: "listen",
-        host,
-        httpPort,
-        ...(certificate && { certificate }),
-        ...(settings.length > 0 && { settings }),
-      },
+      { kind: "listen", host, httpPort, ...(certificate && { certificate }), ...(settings.length > 0 && { settings }) },
       values,
     );
   }

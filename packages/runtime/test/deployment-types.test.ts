@@ -79,12 +79,7 @@ const rows: Row[] = [
   },
   { change: "T1 disabled", to: change("T1", { disabled: true }), nodes: stops(ofT1), flows: stops(ofT1) },
   { change: "T1 removed", to: without("T1"), nodes: stops(ofT1), flows: stops(ofT1) },
-  {
-    change: "config node C1",
-    to: change("C1", { topic: "t" }),
-    nodes: restart("C1 d"),
-    flows: restart("C1 d d2"),
-  },
+  { change: "config node C1", to: change("C1", { topic: "t" }), nodes: restart("C1 d"), flows: restart("C1 d d2") },
   { change: "config node G", to: change("G", { topic: "t" }), nodes: restart("G g"), flows: restart("G g") },
   {
     change: "a node inside the subflow",
@@ -104,12 +99,7 @@ const rows: Row[] = [
     nodes: starts("n"),
     flows: { starts: "n a b c", stops: "a b c" },
   },
-  {
-    change: "b removed",
-    to: without("b"),
-    nodes: stops("b"),
-    flows: { starts: "a c", stops: "a b c" },
-  },
+  { change: "b removed", to: without("b"), nodes: stops("b"), flows: { starts: "a c", stops: "a b c" } },
 ];
 
 describe("a deployment starts and stops", () => {

@@ -110,9 +110,7 @@ describe("by default a flow", () => {
     }
     expect(
       await outcome(`load("fs").renameSync("plain", "moved") ?? load("fs").readFileSync("moved", "utf8")`),
-    ).toEqual({
-      value: "plain",
-    });
+    ).toEqual({ value: "plain" });
   });
 
   test("can't move a link by deceiving the check", async () => {

@@ -74,10 +74,7 @@ export type ContainersCall<Content = EncodedConfiguration> = {
   readonly touched: ReadonlySet<string>;
 };
 
-export type ValidateCall<Content = EncodedConfiguration> = {
-  readonly kind: "validate";
-  readonly base: Content;
-};
+export type ValidateCall<Content = EncodedConfiguration> = { readonly kind: "validate"; readonly base: Content };
 
 /** A response with the flows of `base`, or a `Flow` of them. */
 export type EncodeCall<Content = EncodedConfiguration> = {

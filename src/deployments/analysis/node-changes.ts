@@ -22,14 +22,16 @@ export function toNodeChanges(changes: readonly SideChanges[], conflicts: readon
     ...changes.filter(({ nodeId }) => messages.has(nodeId)),
     ...changes.filter(({ nodeId }) => !messages.has(nodeId)),
   ];
-  const listed = sorted.slice(0, maxListed).map(({ nodeId, type, name = "", ours, theirs }) => ({
-    nodeId: shorten(nodeId),
-    type: shorten(type),
-    name: shorten(name),
-    yours: toNodeChange(ours),
-    theirs: toNodeChange(theirs),
-    conflict: shorten(messages.get(nodeId) ?? "", maxMessageChars),
-  }));
+  const listed = sorted
+    .slice(0, maxListed)
+    .map(({ nodeId, type, name = "", ours, theirs }) => ({
+      nodeId: shorten(nodeId),
+      type: shorten(type),
+      name: shorten(name),
+      yours: toNodeChange(ours),
+      theirs: toNodeChange(theirs),
+      conflict: shorten(messages.get(nodeId) ?? "", maxMessageChars),
+    }));
   return { listed, count: changes.length };
 }
 

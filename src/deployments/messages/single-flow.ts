@@ -33,10 +33,7 @@ type Content = {
 type SubflowParts = Content & { readonly definition: FlowNode };
 
 /** The nodes of a document that are one flow. The global one has no tab and no nodes, any other one no subflows. */
-export type FlowParts = Content & {
-  readonly tab: FlowNode | undefined;
-  readonly subflows: readonly SubflowParts[];
-};
+export type FlowParts = Content & { readonly tab: FlowNode | undefined; readonly subflows: readonly SubflowParts[] };
 
 /** Finds the flow with this id; undefined if there is no such tab, see `findTab`. */
 export function findFlow(document: readonly FlowNode[], id: string): FlowParts | undefined {

@@ -3,9 +3,7 @@ import type { JoinedFeed } from "../feed.ts";
 import { positionBefore } from "../position.ts";
 import { ReplicaView, type ViewOptions } from "./view.ts";
 
-type ReplicaViewsOptions = Omit<ViewOptions, "sinceSeq"> & {
-  readonly cluster: Pick<Cluster, "replicas" | "onChange">;
-};
+type ReplicaViewsOptions = Omit<ViewOptions, "sinceSeq"> & { readonly cluster: Pick<Cluster, "replicas" | "onChange"> };
 
 /** The time for which connections to other replicas stay open after the last reader. */
 const lingerMs = 30_000;
@@ -35,11 +33,7 @@ export class ReplicaViews implements Disposable {
     this.#view ??= new ReplicaView({ ...this.#options, sinceSeq }, this.#options.cluster.replicas());
     this.#readers += 1;
     const view = this.#view;
-    return {
-      feed: view,
-      ready: view.isReady ? undefined : view.ready,
-      [Symbol.dispose]: () => this.#leave(),
-    };
+    return { feed: view, ready: view.isReady ? undefined : view.ready, [Symbol.dispose]: () => this.#leave() };
   }
 
   bookmark(): void {

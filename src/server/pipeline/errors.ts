@@ -32,12 +32,7 @@ export function toFailure(error: unknown, log: Logger, call: Call): ConnectError
   }
   const { requestId } = values.get(peerKey);
   log.error(
-    {
-      requestId,
-      ...traceIds(values.get(traceKey)),
-      procedure: `${method.parent.typeName}/${method.name}`,
-      err: error,
-    },
+    { requestId, ...traceIds(values.get(traceKey)), procedure: `${method.parent.typeName}/${method.name}`, err: error },
     "a call failed unexpectedly",
   );
   return toConnectError(new FlowgateError("internal", internalMessage(requestId)));

@@ -5,12 +5,7 @@ import { appendAudit, lockAudit } from "./audit-log.ts";
 import { insert, type Query, toPortable } from "./query.ts";
 
 /** The table `desired_state`, of which only the newest row is kept. */
-type DesiredStateRow = {
-  seq: number;
-  started: number;
-  changed_by: string | null;
-  changed_at_ms: number;
-};
+type DesiredStateRow = { seq: number; started: number; changed_by: string | null; changed_at_ms: number };
 
 /** A desired state, and the number of its row; 0: there is none. */
 export type NumberedState = { readonly seq: number; readonly state: DesiredState };

@@ -107,10 +107,7 @@ export function createDocumentStore({ query, write }: Access): DocumentStore {
 }
 
 export function createContextStore({ query, write }: Access): ContextStore {
-  return {
-    read: () => readContext(query),
-    write: (changes, token) => write("writeContext", { changes, token }),
-  };
+  return { read: () => readContext(query), write: (changes, token) => write("writeContext", { changes, token }) };
 }
 
 /** `keys` encrypt the values. */

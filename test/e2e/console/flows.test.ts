@@ -174,10 +174,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
       node.id === "price" ? { ...node, x: 360, y: 200 } : node.id === "start" ? { ...node, name: "begin" } : node,
     );
     const rev = await deploy(service, { flows: changed }, "full", headers);
-    await using console = await Console.open(service, {
-      username: "viewer",
-      path: `/history/${rev}?view=picture`,
-    });
+    await using console = await Console.open(service, { username: "viewer", path: `/history/${rev}?view=picture` });
     const { page } = console;
     await page.getByRole("application", { name: /Orders/ }).focus();
     await page.locator("summary", { hasText: "Changes" }).click();

@@ -30,10 +30,7 @@ describe.skipIf(missingBrowser !== undefined)(`the log (${missingBrowser ?? "in 
     const port = await freePort();
     proxy = await openTcpProxy(port);
     const signIn = { url: `http://127.0.0.1:${proxy.port}` };
-    service = await startService({
-      port,
-      config: { adminAuth: { signIn, users: [user("ada", "*")] } },
-    });
+    service = await startService({ port, config: { adminAuth: { signIn, users: [user("ada", "*")] } } });
     headers = bearer(await login(service, { username: "ada" }));
     await deploy(service, { flows }, "full", headers);
   });

@@ -68,10 +68,7 @@ const library: Row[] = [
     as: "good",
     rest: [["PUT", "/library/functions/a/", json, JSON.stringify(greet)]],
     rpc: rpc(setLibraryEntry, { type: "functions", path: "a/", content: greet }),
-    rejection: {
-      ...invalidEntry,
-      message: "path: must be the path of an entry, such as tools/greet.js",
-    },
+    rejection: { ...invalidEntry, message: "path: must be the path of an entry, such as tools/greet.js" },
   },
   {
     name: "flows of the library that are not JSON",

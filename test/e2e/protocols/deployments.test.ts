@@ -236,15 +236,9 @@ testRows({ headers: headerFaults, bodies: bodyFaults }, () => ({ service, tokens
 
 const transports = () => rpcProtocolNames.map((name) => [name, rpcProtocols[name](service.url)] as const);
 const deploy = (body: object, headers: Record<string, string> = {}) =>
-  service.send("POST", "/flows", {
-    headers: { ...json, ...v2, ...headers },
-    body: JSON.stringify(body),
-  });
+  service.send("POST", "/flows", { headers: { ...json, ...v2, ...headers }, body: JSON.stringify(body) });
 const active = async () =>
-  (await service.send("GET", "/flows", { headers: v2 })).json() as {
-    rev: string;
-    flows: unknown[];
-  };
+  (await service.send("GET", "/flows", { headers: v2 })).json() as { rev: string; flows: unknown[] };
 
 test("a revision that is not the active one is rejected, with the active one in the error", async () => {
   const { rev } = await active();
@@ -314,9 +308,6 @@ test("reload ignores the body, and keeps the revision", async () => {
       rev: "other",
       flows: [{}],
     });
-    expect({ protocol, ...outcome }).toMatchObject({
-      protocol,
-      message: { rev },
-    });
+    expect({ protocol, ...outcome }).toMatchObject({ protocol, message: { rev } });
   }
 });

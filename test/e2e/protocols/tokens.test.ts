@@ -135,11 +135,7 @@ const issuing: Row[] = [
         ? { ...issued, response: { ...token, scope: "*" } }
         : invalidRequest(`The parameter ${name} is missing or empty.`)),
     },
-    {
-      name: `${name} repeated`,
-      ...issueForm(`${encode({})}&${name}=x`),
-      ...invalidRequest(),
-    },
+    { name: `${name} repeated`, ...issueForm(`${encode({})}&${name}=x`), ...invalidRequest() },
     {
       name: `${name}[] in place of ${name}`,
       ...issueForm(encode({}).replace(`${name}=`, `${name}[]=`)),

@@ -3,11 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-export type Received = {
-  readonly path: string;
-  readonly headers: IncomingMessage["headers"];
-  readonly body: string;
-};
+export type Received = { readonly path: string; readonly headers: IncomingMessage["headers"]; readonly body: string };
 
 export type Receiver = AsyncDisposable & {
   readonly port: number;

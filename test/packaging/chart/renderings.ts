@@ -16,11 +16,7 @@ export type Rendering = {
 };
 
 const users = [
-  {
-    username: "admin",
-    password: "$2b$10$abcdefghijklmnopqrstuuJ5ZcKXk0J4o0l3v0cX0b7cQ1V4kZ5mW",
-    permissions: "*",
-  },
+  { username: "admin", password: "$2b$10$abcdefghijklmnopqrstuuJ5ZcKXk0J4o0l3v0cX0b7cQ1V4kZ5mW", permissions: "*" },
 ];
 
 /** What replaces the placeholders of `config`, by their paths. */

@@ -339,10 +339,7 @@ test("is rejected over HTTP/1.1", async () => {
 });
 
 describe("access to reflection", () => {
-  const adminAuth = {
-    users: [user("ada", ["settings.read"])],
-    default: { permissions: "*" },
-  };
+  const adminAuth = { users: [user("ada", ["settings.read"])], default: { permissions: "*" } };
 
   /** The codes without a token, with an invalid one and with a valid one; undefined: success. */
   async function ask(options: OptionsInput) {

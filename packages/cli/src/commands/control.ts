@@ -59,10 +59,7 @@ function defineContext(root: Command): void {
     summary: "read and change the values that flows keep",
     description: "Read and change the values that flows keep in their context.",
     details: contextDetails,
-    examples: {
-      "flowgate context get": "the keys of all values",
-      "flowgate context get global/price": "one value",
-    },
+    examples: { "flowgate context get": "the keys of all values", "flowgate context get global/price": "one value" },
   });
 
   defineCommand(context, "get", {

@@ -150,10 +150,7 @@ const properties = fc.dictionary(
     .oneof(key, fc.constantFrom("name", "info", "func", "d", "disabled", "w", "h"))
     .filter((name) => !fixedNames.includes(name)),
   value,
-  {
-    maxKeys: 4,
-    noNullPrototype: true,
-  },
+  { maxKeys: 4, noNullPrototype: true },
 );
 
 const label = fc.oneof(

@@ -7,10 +7,7 @@ type Request = Omit<
   "$typeName" | "$unknown" | "after"
 >;
 
-type Follower = {
-  readonly onEvent: (event: Event) => void;
-  readonly onConnection: (isConnected: boolean) => void;
-};
+type Follower = { readonly onEvent: (event: Event) => void; readonly onConnection: (isConnected: boolean) => void };
 
 const firstDelayMs = 1_000;
 const longestDelayMs = 30_000;

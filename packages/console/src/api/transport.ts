@@ -31,12 +31,7 @@ export function createTransport(fields?: Blob): Transport {
 /** The cache of API responses. Events invalidate it (live.ts), so there is no polling. */
 export function createQueries(): QueryClient {
   return new QueryClient({
-    defaultOptions: {
-      queries: {
-        staleTime: 30_000,
-        retry: (failures, error) => isTemporary(error) && failures < 3,
-      },
-    },
+    defaultOptions: { queries: { staleTime: 30_000, retry: (failures, error) => isTemporary(error) && failures < 3 } },
   });
 }
 

@@ -75,12 +75,7 @@ async function draw(
       scales: { y: { range: (_, _low, high) => [0, Math.max(high * 1.1, Number.MIN_VALUE)] } },
       axes: [
         { ...axis, size: 28, space: 90, values: (_, splits) => splits.map((seconds) => clock.format(seconds * 1_000)) },
-        {
-          ...axis,
-          size: 64,
-          space: 28,
-          values: (_, splits) => splits.map((value) => latest.current.format(value)),
-        },
+        { ...axis, size: 64, space: 28, values: (_, splits) => splits.map((value) => latest.current.format(value)) },
       ],
       series: [
         {},

@@ -23,10 +23,7 @@ export type DeployedRevision = {
   readonly failure: string;
 };
 
-export type Deployments = {
-  readonly revisions: readonly DeployedRevision[];
-  readonly failing: readonly FailingNode[];
-};
+export type Deployments = { readonly revisions: readonly DeployedRevision[]; readonly failing: readonly FailingNode[] };
 
 export const noDeployments: Deployments = { revisions: [], failing: [] };
 

@@ -9,11 +9,7 @@ import {
   type RequiredModule,
 } from "@flowgate/client";
 
-export type Losses = {
-  readonly losesProcess: boolean;
-  readonly losesMessages: boolean;
-  readonly removed: number;
-};
+export type Losses = { readonly losesProcess: boolean; readonly losesMessages: boolean; readonly removed: number };
 
 export function lossesOf({
   type,

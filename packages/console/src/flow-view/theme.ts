@@ -74,12 +74,7 @@ export const darkTheme: Theme = {
 };
 
 /** The sign of a change beside its colour. */
-export const changeSigns: Readonly<Record<ChangeMark, string>> = {
-  added: "+",
-  removed: "−",
-  changed: "~",
-  moved: "→",
-};
+export const changeSigns: Readonly<Record<ChangeMark, string>> = { added: "+", removed: "−", changed: "~", moved: "→" };
 
 /**
  * Returns the colour if the text, which is untrusted, is a valid colour and nothing else; otherwise the alternative.

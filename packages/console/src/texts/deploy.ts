@@ -5,7 +5,5 @@ export const texts = {
   removesTabs: (names: readonly string[]) =>
     `Removes ${names.length === 1 ? "the tab" : `${names.length} tabs:`} ${names.slice(0, 10).join(", ")}${names.length > 10 ? " …" : ""}.`,
   observed: (seconds: number) => `observed for up to ${seconds} s`,
-  conflict: {
-    merge: "Merge and deploy",
-  },
+  conflict: { merge: "Merge and deploy" },
 } as const;

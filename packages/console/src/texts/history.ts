@@ -1,9 +1,7 @@
 export const texts = {
   active: "Active",
   pinned: "Pinned",
-  filters: {
-    any: "Any",
-  },
+  filters: { any: "Any" },
   size: (nodes: number, bytes: string) => `${nodes} ${nodes === 1 ? "node" : "nodes"}, ${bytes}`,
   origin: (address: string, protocol: string) => (address === "" ? protocol : `${address}, by ${protocol}`),
   editMessage: "Edit message",

@@ -39,10 +39,7 @@ export const texts = {
     self: "responds",
     otherRevision: "not the active one",
   },
-  tabs: {
-    globalNodes: "Global configuration nodes",
-    more: (count: number) => `and ${count} more`,
-  },
+  tabs: { globalNodes: "Global configuration nodes", more: (count: number) => `and ${count} more` },
   timeline: {
     by: (who: string) => `by ${who}`,
     changed: {

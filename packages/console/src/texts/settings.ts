@@ -19,10 +19,7 @@ export const serviceFields: Readonly<Record<"version" | "apiVersions", Meaning>>
 };
 
 export const userFields: Readonly<Record<"username" | "permissions" | "token", Meaning>> = {
-  username: {
-    title: "User",
-    meaning: "Your user name. The audit log records it with your changes.",
-  },
+  username: { title: "User", meaning: "Your user name. The audit log records it with your changes." },
   permissions: {
     title: "Granted",
     meaning: "Your configured permissions, narrowed by the scope of your session or token.",

@@ -1,7 +1,5 @@
 export const texts = {
-  states: {
-    unknown: "unknown",
-  },
+  states: { unknown: "unknown" },
   /** By the number of their kind. */
   conditions: {
     1: "restarted",

@@ -107,9 +107,11 @@ type Port = { readonly wires: readonly { readonly id: string; readonly port: num
 export function portsOf({ definition }: Pick<FlowContent, "definition">, key: "in" | "out" | "status"): Port[] {
   const value = definition?.[key];
   const ports = Array.isArray(value) ? value : [value];
-  return ports.filter(isJsonObject).map(({ wires }) => ({
-    wires: (Array.isArray(wires) ? wires : [])
-      .filter(isJsonObject)
-      .map(({ id, port }) => ({ id: toKey(id), port: typeof port === "number" ? port : 0 })),
-  }));
+  return ports
+    .filter(isJsonObject)
+    .map(({ wires }) => ({
+      wires: (Array.isArray(wires) ? wires : [])
+        .filter(isJsonObject)
+        .map(({ id, port }) => ({ id: toKey(id), port: typeof port === "number" ? port : 0 })),
+    }));
 }

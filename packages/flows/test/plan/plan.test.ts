@@ -348,7 +348,5 @@ test("a reload restarts the current flows", () => {
   const current = { flows: [tab, on("T", "a", "debug")], credentials: sets({}) };
   expect(
     planDeployment(current, { flows: [], credentials: sets({}) }, "reload", { knownTypes: undefined, isRunning: true }),
-  ).toMatchObject({
-    nodes: [{ id: "a", action: "restart" }],
-  });
+  ).toMatchObject({ nodes: [{ id: "a", action: "restart" }] });
 });

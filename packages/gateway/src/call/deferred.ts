@@ -3,10 +3,7 @@ import type { RequestHeaders } from "../http/request.ts";
 import { createLazyMessage } from "../schema/field-value.ts";
 
 /** A request message that is not decoded yet. It can be posted to another thread and decoded there. */
-export type EncodedRequest = {
-  readonly bytes: Uint8Array;
-  readonly format: RequestFormat;
-};
+export type EncodedRequest = { readonly bytes: Uint8Array; readonly format: RequestFormat };
 
 /** The format of the bytes: the body of an HTTP operation, or an RPC message in binary or JSON. */
 export type RequestFormat = HttpFormat | { readonly kind: "proto" } | { readonly kind: "json" };

@@ -68,10 +68,7 @@ export function createJsonReaders(options: ReadOptions): {
   };
 }
 
-type Readers = {
-  message: (desc: DescMessage) => Read;
-  field: (field: DescField) => Read;
-};
+type Readers = { message: (desc: DescMessage) => Read; field: (field: DescField) => Read };
 
 /**
  * The options of a field that also apply under the proto3 JSON mapping. `required` does not, because clients may omit
@@ -88,9 +85,10 @@ function responseRule(field: DescField): FieldRule {
 }
 
 /** The rules of fields and the spelling of enums that apply. */
-function dialectOf({ plain = false, isResponse = false }: ReadOptions): Pick<FieldContext, "spellingOf"> & {
-  ruleOf: (field: DescField) => FieldRule;
-} {
+function dialectOf({
+  plain = false,
+  isResponse = false,
+}: ReadOptions): Pick<FieldContext, "spellingOf"> & { ruleOf: (field: DescField) => FieldRule } {
   if (isResponse) {
     return { ruleOf: responseRule, spellingOf: anyEnumNames };
   }

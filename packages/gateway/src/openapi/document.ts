@@ -61,8 +61,5 @@ export type OpenApiDocument = {
   readonly servers: readonly Server[];
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
   readonly paths: Record<string, PathItem>;
-  readonly components: {
-    readonly schemas: Record<string, Schema>;
-    readonly securitySchemes?: Record<string, Schema>;
-  };
+  readonly components: { readonly schemas: Record<string, Schema>; readonly securitySchemes?: Record<string, Schema> };
 };

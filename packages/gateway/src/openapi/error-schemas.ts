@@ -65,11 +65,7 @@ const bodies: Readonly<Record<ErrorFormatName, NamedBody>> = {
     schema: {
       type: "object",
       description: "google.rpc.Status.",
-      properties: {
-        code: { type: "integer", format: "int32", description: "A google.rpc.Code." },
-        message,
-        details,
-      },
+      properties: { code: { type: "integer", format: "int32", description: "A google.rpc.Code." }, message, details },
       required: ["code", "message", "details"],
     },
   },

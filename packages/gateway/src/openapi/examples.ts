@@ -1,10 +1,6 @@
 import type { Content, OperationObject } from "./document.ts";
 
-export type Example = {
-  readonly summary?: string;
-  readonly description?: string;
-  readonly value: unknown;
-};
+export type Example = { readonly summary?: string; readonly description?: string; readonly value: unknown };
 
 /** By media type, then by name. */
 type ContentExamples = Readonly<Record<string, Readonly<Record<string, Example>>>>;

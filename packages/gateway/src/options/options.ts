@@ -248,12 +248,7 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
     compression:
       compression === false
         ? undefined
-        : {
-            encodings: contentEncodings,
-            minBytes: 1024,
-            streams: true,
-            ...(compression === true ? {} : compression),
-          },
+        : { encodings: contentEncodings, minBytes: 1024, streams: true, ...(compression === true ? {} : compression) },
     registry: options.registry ?? createReachableRegistry(methods),
     jsonOptions: { ...canonicalJson, ...options.jsonOptions },
     errorDomain: options.errorDomain ?? "",

@@ -18,10 +18,7 @@ type Fields = Message & Record<string, unknown>;
 export function createPathVariablesReader(
   { method, template, pathFields }: Pick<Route, "method" | "template" | "pathFields">,
   ignoreEnumCase: boolean,
-): {
-  read: PathVariablesReader;
-  set: PathVariablesSetter;
-} {
+): { read: PathVariablesReader; set: PathVariablesSetter } {
   const variables = pathFields.map((path, index) => {
     const field = path.at(-1);
     const variable = template.variables[index];

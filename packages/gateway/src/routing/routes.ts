@@ -44,9 +44,7 @@ export function compileRoutes(methods: readonly DescMethod[], options: RoutesOpt
 export function methodError(method: DescMethod, cause: unknown): Error {
   return new Error(
     `can't serve ${method.toString()} over HTTP: ${cause instanceof Error ? cause.message : String(cause)}`,
-    {
-      cause,
-    },
+    { cause },
   );
 }
 

@@ -2,10 +2,7 @@ import { create, ScalarType, type DescField, type DescMessage, type Message } fr
 import { getField, setField } from "./field-value.ts";
 
 /** The fields of google.api.HttpBody: a body of any media type. */
-export type RawBody = {
-  readonly contentType: string;
-  readonly data: Uint8Array;
-};
+export type RawBody = { readonly contentType: string; readonly data: Uint8Array };
 
 export function isHttpBody(desc: DescMessage | undefined): desc is DescMessage {
   return desc?.typeName === "google.api.HttpBody";

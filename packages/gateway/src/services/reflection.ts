@@ -124,10 +124,7 @@ function respond(index: Index, request: Request, sent: Set<DescFile>) {
   const { messageRequest } = request;
   switch (messageRequest.case) {
     case "listServices":
-      return {
-        case: "listServicesResponse" as const,
-        value: { service: serviceNames.map((name) => ({ name })) },
-      };
+      return { case: "listServicesResponse" as const, value: { service: serviceNames.map((name) => ({ name })) } };
     case "fileByFilename":
       return fileResponse(index, files.get(messageRequest.value), sent, "there is no such file");
     case "fileContainingSymbol":

@@ -11,11 +11,7 @@ export async function bundleForEdge(
   const output = (await build({
     configFile: false,
     logLevel: "silent",
-    build: {
-      write: false,
-      minify,
-      lib: { entry: join(import.meta.dirname, entry), name: "edge", formats: ["iife"] },
-    },
+    build: { write: false, minify, lib: { entry: join(import.meta.dirname, entry), name: "edge", formats: ["iife"] } },
   })) as Rolldown.RolldownOutput[];
   const [chunk] = output.flatMap((each) => each.output);
   if (chunk?.type !== "chunk") {

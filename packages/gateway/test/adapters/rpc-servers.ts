@@ -85,12 +85,7 @@ function clientsOf(httpVersion: "1.1" | "2", baseUrl: string): RpcServer {
     httpVersion === "2"
       ? createHttp2Client(baseUrl)
       : { send: createHttp1Client(baseUrl), async [Symbol.asyncDispose]() {} };
-  return {
-    ...plain,
-    baseUrl,
-    statusOf: statusReader(plain.send),
-    transports: transportsOf(httpVersion, baseUrl),
-  };
+  return { ...plain, baseUrl, statusOf: statusReader(plain.send), transports: transportsOf(httpVersion, baseUrl) };
 }
 
 /** All protocols over an HTTP version. */

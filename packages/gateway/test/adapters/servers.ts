@@ -109,9 +109,9 @@ async function program(command: string, args: readonly string[]): Promise<Pick<T
   };
 }
 
-function withoutServer(fetch: (request: Request) => Response | Promise<Response>): AsyncDisposable & {
-  send: SendRequest;
-} {
+function withoutServer(
+  fetch: (request: Request) => Response | Promise<Response>,
+): AsyncDisposable & { send: SendRequest } {
   return { send: createFetchClient(fetch), async [Symbol.asyncDispose]() {} };
 }
 

@@ -56,10 +56,7 @@ function routes(router: ConnectRouter): void {
       return { bytes };
     },
   });
-  router.service(RawService, {
-    echo: (body) => body,
-    attach: (attachment) => attachment,
-  });
+  router.service(RawService, { echo: (body) => body, attach: (attachment) => attachment });
 }
 
 /** The options of all servers that the table of requests is sent to. */

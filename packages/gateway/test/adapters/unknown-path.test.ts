@@ -200,10 +200,6 @@ describe("Express", () => {
       handler(request, response);
     });
     const { headers } = await application.send({ name: "", status: 0, method: "GET", path: "/things/headers" });
-    expect(headers).toMatchObject({
-      "x-request-id": "1",
-      "content-type": "application/json",
-      vary: "Origin, Cookie",
-    });
+    expect(headers).toMatchObject({ "x-request-id": "1", "content-type": "application/json", vary: "Origin, Cookie" });
   });
 });

@@ -4,11 +4,7 @@ import { createRestTransport, type RestTransportOptions } from "../../src/client
 import { collect } from "../serve-streams.ts";
 
 /** A request as fetch received it. */
-export type Captured = {
-  readonly line: string;
-  readonly headers: Record<string, string>;
-  readonly body: string;
-};
+export type Captured = { readonly line: string; readonly headers: Record<string, string>; readonly body: string };
 
 /** A transport whose fetch returns a prepared response, with the requests that it made. */
 export function createCapturing(

@@ -346,10 +346,7 @@ describe("a client stream", () => {
           { count: 2, text: "b" },
         ]),
       ),
-    ).toMatchObject({
-      count: 3,
-      text: "a\n,b",
-    });
+    ).toMatchObject({ count: 3, text: "a\n,b" });
     expect(await server.client.sum(iterate([]))).toMatchObject({ count: 0 });
   });
 

@@ -164,10 +164,7 @@ type ResponseVector = {
 
 test.each(vectors<ResponseVector>("response"))("a response: %s", async (_id, vector) => {
   const desc = schemaOf(vector.schema);
-  const method = createMethod(desc, {
-    pattern: { case: "get", value: "/q" },
-    responseBody: vector.response_body,
-  });
+  const method = createMethod(desc, { pattern: { case: "get", value: "/q" }, responseBody: vector.response_body });
   const { body, contentType } = vector.expect;
   const bytes = typeof body === "string" ? body : Buffer.from(body.base64, "base64");
   const capturing = createCapturing(() => new Response(bytes, { headers: { "content-type": contentType } }));

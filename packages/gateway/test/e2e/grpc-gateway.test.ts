@@ -140,9 +140,7 @@ describe.skipIf(typeof gateway === "string")("the server of grpc-gateway", () =>
 
   test("returns a field as the body", async () => {
     expect(await call("GetResponseBody", { data: "d" }, "ResponseBodyService")).toEqual({ response: { data: "d" } });
-    expect(await call("ListResponseStrings", { data: "d" }, "ResponseBodyService")).toEqual({
-      values: ["hello", "d"],
-    });
+    expect(await call("ListResponseStrings", { data: "d" }, "ResponseBodyService")).toEqual({ values: ["hello", "d"] });
   });
 
   test("returns errors", async () => {

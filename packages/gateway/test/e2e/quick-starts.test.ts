@@ -64,11 +64,7 @@ async function serve({ heading, at, handler }: Example): Promise<AsyncDisposable
 
 const emma = '{"id":"emma","title":"Emma","author":{"name":"Jane Austen","born":1775},"genre":"novel","revision":"1"}';
 
-const post = (body: string): RequestInit => ({
-  method: "POST",
-  headers: { "Content-Type": "application/json" },
-  body,
-});
+const post = (body: string): RequestInit => ({ method: "POST", headers: { "Content-Type": "application/json" }, body });
 
 /** What the library responds over REST and Connect, and what is at `/about`, a path of the application. */
 async function readLibrary(url: string, applicationUrl = url): Promise<unknown[]> {

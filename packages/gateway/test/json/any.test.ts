@@ -335,10 +335,7 @@ describe("an Any of a response", () => {
     const headers = create(GetHeadersResponseSchema, { speed: Speed.FAST, count: 3 });
     expect(
       await call(createService(anyPack(GetHeadersResponseSchema, headers)), createRequest("GET", "/anys")),
-    ).toEqual({
-      status: 200,
-      body: { item: { "@type": url("gatewaytest.v1.GetHeadersResponse"), speed: "fast" } },
-    });
+    ).toEqual({ status: 200, body: { item: { "@type": url("gatewaytest.v1.GetHeadersResponse"), speed: "fast" } } });
   });
 });
 

@@ -68,11 +68,7 @@ test("proto names and numbers of enums are written at every level, and in an Any
   const options = { enumAsInteger: true, useProtoFieldName: true };
   const anyValue = anyPack(QueryMsgSchema, create(QueryMsgSchema, nested as object));
   expect(await respond(options, QueryMsgSchema, { ...(nested as object), nested: nested as object, anyValue })).toEqual(
-    {
-      ...written,
-      nested: written,
-      any_value: { "@type": "type.googleapis.com/t.v1.QueryMsg", ...written },
-    },
+    { ...written, nested: written, any_value: { "@type": "type.googleapis.com/t.v1.QueryMsg", ...written } },
   );
 });
 

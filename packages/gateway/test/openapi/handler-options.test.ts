@@ -128,10 +128,7 @@ test("the limit of bodies is described if it is set", () => {
 
 test("the preferred format of streams is the first", () => {
   const types = (preferred: "ndjson" | "sse" | "json") => {
-    const handler: GatewayOptions = {
-      routes: (router) => router.service(StreamsService, {}),
-      streams: { preferred },
-    };
+    const handler: GatewayOptions = { routes: (router) => router.service(StreamsService, {}), streams: { preferred } };
     return Object.keys(operationAt(handler, "/streams/{shelf}/items", "get").responses["200"]?.content ?? {});
   };
   expect(types("ndjson")).toEqual(["application/x-ndjson", "text/event-stream", "application/json"]);

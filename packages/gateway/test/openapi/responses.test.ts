@@ -104,12 +104,7 @@ describe("a response", () => {
   });
 
   test("that is an event stream has the id and the event that the method names", async () => {
-    const rules = [
-      {
-        selector: `${StreamsService.typeName}.List`,
-        options: { sse: { id: "count", event: "text" } },
-      },
-    ];
+    const rules = [{ selector: `${StreamsService.typeName}.List`, options: { sse: { id: "count", event: "text" } } }];
     const document = describeService(StreamsService, { rules });
     expect(await problemOf(document)).toBeUndefined();
     const operation = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;

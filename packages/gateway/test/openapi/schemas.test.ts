@@ -105,9 +105,7 @@ test("simple schemas have what code generators understand, and nothing else", ()
   });
   expect(Colour).toMatchObject({ type: "string", enum: expect.arrayContaining(["COLOUR_RED"]) });
   const body = paths["/things/echo"]?.["post"] as { requestBody?: { content: object } };
-  expect(body.requestBody?.content).toEqual({
-    "application/json": { schema: { $ref: "#/components/schemas/Thing" } },
-  });
+  expect(body.requestBody?.content).toEqual({ "application/json": { schema: { $ref: "#/components/schemas/Thing" } } });
   const text = JSON.stringify(components.schemas);
   expect(text).not.toMatch(/"(?:oneOf|anyOf|not)":|"null"|"additionalProperties":false/);
   expect(Object.keys(components.schemas).filter((name) => /Input|_\d/.test(name))).toEqual([]);
@@ -198,10 +196,7 @@ test("deprecated declarations are marked", () => {
   });
   const service = createFileRegistry(file, () => undefined).getService("old.OldService") as DescService;
   const document = openapi(
-    {
-      routes: (router) => router.service(service, {}),
-      rules: [{ selector: "*", ...get("/old") }],
-    },
+    { routes: (router) => router.service(service, {}), rules: [{ selector: "*", ...get("/old") }] },
     { info },
   );
   expect(document.paths["/old"]?.["get"]).toMatchObject({

@@ -105,11 +105,7 @@ describe.each<[input: string, packageFolder: string, services: readonly string[]
 
 /** Runs the plugin in this process, for files that buf built. */
 function run(set: FileDescriptorSet, files: readonly string[], parameter: string) {
-  const request = create(CodeGeneratorRequestSchema, {
-    parameter,
-    fileToGenerate: [...files],
-    protoFile: set.file,
-  });
+  const request = create(CodeGeneratorRequestSchema, { parameter, fileToGenerate: [...files], protoFile: set.file });
   const { error, file, ...others } = generate(request);
   const [first, ...more] = file;
   expect(more).toEqual([]);

@@ -24,11 +24,7 @@ type Place = { readonly traceId: string; readonly spanId?: string | undefined };
 /** Of all messages that are not recorded. */
 const unsampled: Place = { traceId: "" };
 
-type OpenSpan = Place & {
-  readonly parentSpanId: string | undefined;
-  readonly startMs: number;
-  hasFailed: boolean;
-};
+type OpenSpan = Place & { readonly parentSpanId: string | undefined; readonly startMs: number; hasFailed: boolean };
 
 /** A message that flows send. */
 type Message = { readonly _msgid?: unknown; readonly req?: unknown };

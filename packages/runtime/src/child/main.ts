@@ -75,11 +75,7 @@ const cacheDir = getCompileCacheDir();
 /** True if this process fills the compile cache, see ../compile-cache.ts: it loads all that others may load, and gets no flows. */
 const fillsCache = cacheDir !== undefined && process.permission.has("fs.write", cacheDir);
 const writes = new NodeWrites({ send: (text) => void sendParts("node-write", text) });
-const nodeRed = loadNodeRed({
-  defersSets: !fillsCache,
-  followWrites: (...modules) => writes.follow(...modules),
-  warn,
-});
+const nodeRed = loadNodeRed({ defersSets: !fillsCache, followWrites: (...modules) => writes.follow(...modules), warn });
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed, writes, (id) => capture.end(id));
 const locator = new NodeLocator();

@@ -398,11 +398,7 @@ function readBigInt(value: unknown): { readonly format: string; readonly msg: st
 
 function readStatus(data: unknown): StatusFields {
   const { text, fill, shape } = data as Readonly<Record<string, unknown>>;
-  return {
-    ...textField("text", text, maxStatusChars),
-    ...textField("fill", fill),
-    ...textField("shape", shape),
-  };
+  return { ...textField("text", text, maxStatusChars), ...textField("fill", fill), ...textField("shape", shape) };
 }
 
 function textField<Name extends string>(

@@ -282,9 +282,7 @@ export function createSettings(
     },
     nodeCloseTimeout: nodeCloseTimeoutMs,
     runtimeState: { enabled: true },
-    logging: {
-      parent: { level: logLevel, audit: false, metrics: false, handler: () => logHandler },
-    },
+    logging: { parent: { level: logLevel, audit: false, metrics: false, handler: () => logHandler } },
   };
 }
 

@@ -6,11 +6,7 @@ import v8 from "node:v8";
 import { walkDirectory } from "@flowgate/base/directories";
 
 /** Undocumented parts of Node. */
-type Internals = {
-  _kill: (pid: number, signal: number) => number;
-  _debugProcess: unknown;
-  _debugEnd: unknown;
-};
+type Internals = { _kill: (pid: number, signal: number) => number; _debugProcess: unknown; _debugEnd: unknown };
 type PipePrototype = {
   connect: (this: object, request: object, path: unknown) => number;
   bind: (this: object, path: unknown) => number;

@@ -24,8 +24,5 @@ export function listsByName(lists: ModuleLists, installed: readonly ModuleSpec[]
     installed.filter(({ name, version }) => isAllowed(lists, name, version) === isPermitted).map(({ name }) => name),
   );
   const isUnversioned = (entry: string): boolean => splitRule(entry).range === undefined;
-  return {
-    allow: [...(permitted ?? []), ...lists.allow],
-    deny: [...(refused ?? []), ...deny.filter(isUnversioned)],
-  };
+  return { allow: [...(permitted ?? []), ...lists.allow], deny: [...(refused ?? []), ...deny.filter(isUnversioned)] };
 }

@@ -146,10 +146,7 @@ test("refuses a tarball in which npm finds another name", async () => {
   const { modules } = opened;
   await modules.install({ name: "contrib", version: "latest" });
   const denied = JSON.stringify({ name: "denied", version: "1.0.0" });
-  const tarball = await packFolders({
-    a: { "package.json": JSON.stringify(contrib) },
-    b: { "package.json": denied },
-  });
+  const tarball = await packFolders({ a: { "package.json": JSON.stringify(contrib) }, b: { "package.json": denied } });
   await expect(modules.install({ tarball })).rejects.toMatchObject({
     reason: "invalid_argument",
     message: "tarball: has more than one package.json: make it with npm pack",

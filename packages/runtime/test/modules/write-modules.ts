@@ -1,10 +1,6 @@
 import { writeFiles } from "../planted-code.ts";
 
-export type TestModule = {
-  readonly name: string;
-  readonly version?: string;
-  readonly types?: readonly string[];
-};
+export type TestModule = { readonly name: string; readonly version?: string; readonly types?: readonly string[] };
 
 const integrity = `sha512-${"a".repeat(86)}==`;
 

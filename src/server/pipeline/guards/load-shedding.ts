@@ -149,10 +149,7 @@ function createGroups({ inFlight, inFlightPerSource, isProxy }: LoadGuardOptions
       clients: createClientCounter(0, isProxy),
     },
   });
-  return {
-    network: createGroup(inFlight, inFlightPerSource),
-    socket: createGroup(inFlight, inFlightPerSource),
-  };
+  return { network: createGroup(inFlight, inFlightPerSource), socket: createGroup(inFlight, inFlightPerSource) };
 }
 
 function reserveOf(max: number): number {

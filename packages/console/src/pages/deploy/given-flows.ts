@@ -40,10 +40,7 @@ function readCredentials({ $: encrypted, ...nodes }: JsonObject): Credentials {
   if (encrypted !== undefined && typeof encrypted !== "string") {
     throw new TypeError("encrypted credentials must be a text");
   }
-  return create(CredentialsSchema, {
-    nodes: Object.fromEntries(read),
-    ...(encrypted !== undefined && { encrypted }),
-  });
+  return create(CredentialsSchema, { nodes: Object.fromEntries(read), ...(encrypted !== undefined && { encrypted }) });
 }
 
 function asObject(value: JsonValue): JsonObject {

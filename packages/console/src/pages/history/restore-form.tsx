@@ -3,11 +3,7 @@ import { DeploymentType, OnFailure } from "@flowgate/client";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/history.ts";
 
-export type RestoreChoices = {
-  readonly message: string;
-  readonly type: DeploymentType;
-  readonly onFailure: OnFailure;
-};
+export type RestoreChoices = { readonly message: string; readonly type: DeploymentType; readonly onFailure: OnFailure };
 
 const types = [
   [DeploymentType.FULL, "All nodes, in a new process"],

@@ -102,10 +102,7 @@ function FilterForm({
         label="Outcome"
         value={filters.outcome}
         all={texts.filters.any}
-        options={Array.from(outcomeNames, ([value, outcome]) => ({
-          value,
-          label: describeOutcome(outcome)[0],
-        }))}
+        options={Array.from(outcomeNames, ([value, outcome]) => ({ value, label: describeOutcome(outcome)[0] }))}
         onChange={(outcome) => onChange({ outcome })}
       />
       <details className="history-filters" open={hasMore}>

@@ -75,11 +75,7 @@ function columns(ownId: string, canRevoke: boolean): readonly Column<Token>[] {
   return canRevoke
     ? [
         ...all,
-        {
-          title: "Actions",
-          isUntitled: true,
-          cell: (token) => <Revoke token={token} isOwn={token.id === ownId} />,
-        },
+        { title: "Actions", isUntitled: true, cell: (token) => <Revoke token={token} isOwn={token.id === ownId} /> },
       ]
     : all;
 }

@@ -108,11 +108,7 @@ test("events that say nothing are not shown", () => {
 test("the node is linked on its tab: the instance of its subflow, if it is in one", () => {
   const log = { case: "log", value: {} } as const;
   const node = { nodeId: "n/1", nodeType: "function", flowId: "t 1", flowLabel: "Orders" };
-  expect(lineOf(log, node)).toMatchObject({
-    node: "function n/1",
-    nodePath: "/flows/t%201?node=n%2F1",
-    tab: "Orders",
-  });
+  expect(lineOf(log, node)).toMatchObject({ node: "function n/1", nodePath: "/flows/t%201?node=n%2F1", tab: "Orders" });
   expect(lineOf(log, { ...node, nodeName: "parse", subflowPath: ["s", "u"] })).toMatchObject({
     node: "parse",
     nodePath: "/flows/t%201?node=s",

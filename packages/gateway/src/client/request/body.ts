@@ -10,10 +10,7 @@ import { createParameterWriter, formatParameters, type ParameterWriterOptions } 
 import { bindFields, type BoundFields } from "../../schema/bound-fields.ts";
 import { getField } from "../../schema/field-value.ts";
 
-export type RequestBody = {
-  readonly contentType: string;
-  readonly body: string | Uint8Array<ArrayBuffer> | Blob;
-};
+export type RequestBody = { readonly contentType: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob };
 
 export type RequestBodyWriter = (message: Message) => RequestBody | undefined;
 

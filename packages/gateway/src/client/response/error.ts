@@ -149,11 +149,7 @@ function httpText(status: number | undefined): string {
   return status === undefined ? "the stream failed" : `HTTP ${status}`;
 }
 
-type ErrorMessage = {
-  readonly desc: DescMessage;
-  readonly message: Message;
-  readonly text: string | undefined;
-};
+type ErrorMessage = { readonly desc: DescMessage; readonly message: Message; readonly text: string | undefined };
 
 /**
  * Reads an error body as the first message that it fits; undefined if there is none. `document` is undefined for an empty body,

@@ -110,10 +110,7 @@ type ReceivedDocument = {
 };
 
 /** Splits a text that arrives in pieces. Each function throws an Error if the text is not complete or not valid. */
-type Splitter = {
-  push(piece: string): ReceivedDocument[];
-  end(): ReceivedDocument[];
-};
+type Splitter = { push(piece: string): ReceivedDocument[]; end(): ReceivedDocument[] };
 
 /** Creates the splitter for the Content-Type of a stream; undefined if it is no stream of JSON. */
 function createSplitter(contentType: string): Splitter | undefined {
@@ -163,10 +160,7 @@ function valueSplitter(): Splitter {
     kind: "message",
     wrapping: values.isArray() ? "unlessField" : "always",
   });
-  return {
-    push: (piece) => values.push(piece).map(toDocument),
-    end: () => values.end().map(toDocument),
-  };
+  return { push: (piece) => values.push(piece).map(toDocument), end: () => values.end().map(toDocument) };
 }
 
 /** A server-sent event (WHATWG HTML, section 9.2). */

@@ -48,11 +48,7 @@ const streamCompressors: Readonly<Record<ContentEncoding, () => Transform>> = {
   zstd: () =>
     createZstdCompress({
       flush: constants.ZSTD_e_flush,
-      params: {
-        [constants.ZSTD_c_windowLog]: 17,
-        [constants.ZSTD_c_hashLog]: 15,
-        [constants.ZSTD_c_chainLog]: 14,
-      },
+      params: { [constants.ZSTD_c_windowLog]: 17, [constants.ZSTD_c_hashLog]: 15, [constants.ZSTD_c_chainLog]: 14 },
     }),
 };
 

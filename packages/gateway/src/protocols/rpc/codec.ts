@@ -112,9 +112,7 @@ function createProtoDecoder(
             400,
             invalid || "invalid_argument",
             `${path.slice(0, 200)}: nested deeper than ${MAX_DEPTH} levels`,
-            {
-              repeatsInput: true,
-            },
+            { repeatsInput: true },
           );
     }
   };

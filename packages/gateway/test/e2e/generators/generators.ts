@@ -37,10 +37,7 @@ const settings: Readonly<Record<string, { readonly generatorName: string; readon
     // The default ends with +0000, which is not a time zone of RFC 3339.
     additionalProperties: { packageName: "gadgets_client", datetimeFormat: "%Y-%m-%dT%H:%M:%S.%fZ" },
   },
-  "openapi-generator-go": {
-    generatorName: "go",
-    additionalProperties: { packageName: "gadgets", withGoMod: false },
-  },
+  "openapi-generator-go": { generatorName: "go", additionalProperties: { packageName: "gadgets", withGoMod: false } },
   "openapi-generator-java": {
     generatorName: "java",
     additionalProperties: {

@@ -241,9 +241,7 @@ function rejectBound(path: string, source: string, repeatsInput: boolean, option
   if (options.bound === "ignore" || (source === "header" && options.unknown === "ignore")) {
     return undefined;
   }
-  throw new RequestError(400, undefined, `${path}: set by the ${source}, so it can't be a parameter`, {
-    repeatsInput,
-  });
+  throw new RequestError(400, undefined, `${path}: set by the ${source}, so it can't be a parameter`, { repeatsInput });
 }
 
 export function parameterError(

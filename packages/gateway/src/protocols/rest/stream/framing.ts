@@ -109,19 +109,10 @@ const array: Framing = {
 };
 
 /** The format of grpc-gateway: each line is an object with a `result` or an `error`. */
-const results: Framing = {
-  ...ndjson,
-  mediaType: "application/json",
-  message: (json) => `{"result":${json}}\n`,
-};
+const results: Framing = { ...ndjson, mediaType: "application/json", message: (json) => `{"result":${json}}\n` };
 
 /** The format of ASP.NET Core: an error is a line without a wrapper. */
-const lines: Framing = {
-  ...ndjson,
-  mediaType: "application/json",
-  error: (json) => `${json}\n`,
-  wrapsErrors: false,
-};
+const lines: Framing = { ...ndjson, mediaType: "application/json", error: (json) => `${json}\n`, wrapsErrors: false };
 
 /**
  * Compiles the negotiation of the framing by Accept (RFC 9110, section 12.5.1): the highest weight wins, then the more

@@ -106,10 +106,7 @@ describe("a bound field", () => {
           ? { status: 200, body: { resourceId: "1", userId: "u" } }
           : {
               status: 400,
-              body: {
-                code: "invalid_argument",
-                message: `${field}: set by the path, so it can't be a parameter`,
-              },
+              body: { code: "invalid_argument", message: `${field}: set by the path, so it can't be a parameter` },
             },
       );
     }

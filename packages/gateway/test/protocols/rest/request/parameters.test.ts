@@ -179,10 +179,7 @@ describe("a query", () => {
     [`${"a".repeat(1000)}=1`, expect.stringMatching(/^a{100}…: unknown parameter; the parameters are /)],
     [`${"nested.".repeat(1000)}string_value=1`, "a parameter's name is nested deeper than 100 levels"],
   ])("%s is a request error", async (text, message) => {
-    expect(await query(text)).toEqual({
-      status: 400,
-      body: { code: "invalid_argument", message },
-    });
+    expect(await query(text)).toEqual({ status: 400, body: { code: "invalid_argument", message } });
   });
 
   test("unknown parameters can be ignored, and create no messages", async () => {

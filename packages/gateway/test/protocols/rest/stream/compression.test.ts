@@ -192,11 +192,7 @@ describe.each(versions)("over %s", (version) => {
         },
       });
       const response = await server.request("GET", list, { headers: { ...headers, accept } });
-      expect(await read(response.chunks, encoding)).toEqual({
-        text,
-        isComplete: false,
-        isWhole: truncatedIsWhole,
-      });
+      expect(await read(response.chunks, encoding)).toEqual({ text, isComplete: false, isWhole: truncatedIsWhole });
     });
 
     test("that fails without an in-band error is aborted", async () => {
